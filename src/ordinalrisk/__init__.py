@@ -1,0 +1,47 @@
+"""Prediction intervals for ordinal classifiers whose expected loss is guaranteed."""
+
+__version__ = "0.1.0"
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ordinalrisk import metrics, probabilities
+    from ordinalrisk.controller import RiskController
+    from ordinalrisk.estimator import OrdinalRiskClassifier
+    from ordinalrisk.growth import AdaptiveGrowth, FrontierGrowth, PaperGrowth, RankedProbabilityGrowth
+    from ordinalrisk.intervals import IntervalSet
+    from ordinalrisk.losses import CostTableLoss, DivergenceLoss, WeightedLoss
+    from ordinalrisk.probabilities import softmax
+    from ordinalrisk.risk_curve import RiskCurve
+
+_HOME = {
+    "AdaptiveGrowth": "growth",
+    "CostTableLoss": "losses",
+    "DivergenceLoss": "losses",
+    "FrontierGrowth": "growth",
+    "IntervalSet": "intervals",
+    "OrdinalRiskClassifier": "estimator",
+    "PaperGrowth": "growth",
+    "RankedProbabilityGrowth": "growth",
+    "RiskController": "controller",
+    "RiskCurve": "risk_curve",
+    "WeightedLoss": "losses",
+    "metrics": "",
+    "probabilities": "",
+    "softmax": "probabilities",
+}
+__all__ = [*_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    """Import public names when first used, so that ``import ordinalrisk`` stays light."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'ordinalrisk' has no attribute {name!r}")
+    from importlib import import_module
+
+    module = import_module(f"ordinalrisk.{_HOME[name] or name}")
+    return getattr(module, name) if _HOME[name] else module
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,198 @@
+"""Saved calibrations: JSON with a schema, a digest of every field, and exact numbers.
+
+The threshold is written as a hexadecimal float beside the decimal one, rationals as ratios, levels with all
+their digits. A file that was cut, edited or written by another schema is refused by the name of the field.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from fractions import Fraction
+from itertools import pairwise
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ordinalrisk import __version__
+from ordinalrisk.atomic import replacing
+from ordinalrisk.calibration import expectation_threshold
+from ordinalrisk.cost_table import CostTable
+from ordinalrisk.exact import as_fraction, from_json, to_json
+from ordinalrisk.growth import GROWTH_RULES
+from ordinalrisk.labels import as_classes
+from ordinalrisk.losses import loss_from_dict
+from ordinalrisk.risk_curve import RiskCurve
+
+if TYPE_CHECKING:
+    from ordinalrisk.controller import RiskController
+
+FORMAT = "ordinalrisk calibration"
+SCHEMA_VERSION = 1
+FIELDS = (
+    "format",
+    "schema_version",
+    "package_version",
+    "classes",
+    "loss",
+    "growth",
+    "alpha",
+    "threshold",
+    "n_rows",
+    "bound",
+    "curve",
+    "data_sha256",
+)
+
+
+def write(controller: RiskController, path: str | PathLike[str]) -> None:
+    """Save a calibrated controller."""
+    curve = controller.risk_curve_
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "schema_version": SCHEMA_VERSION,
+        "package_version": __version__,
+        "classes": controller.classes_.tolist(),
+        "loss": controller.loss.to_dict(),
+        "growth": {"name": controller.growth.name, "point": controller.growth.point},
+        "alpha": to_json(controller.alpha),
+        "threshold": {"hex": controller.threshold_.hex(), "decimal": repr(controller.threshold_)},
+        "n_rows": curve.n_rows,
+        "bound": str(curve.bound),
+        "curve": {
+            "unit": str(curve.unit),
+            "most_tied": curve.most_tied,
+            "levels": curve.levels.tolist(),
+            "totals": curve.totals.tolist(),
+        },
+        "data_sha256": controller.data_sha256_,
+    }
+    for label in document["classes"]:
+        if not isinstance(label, str | int | float):
+            raise ValueError(f"Class {label!r} can't be saved; classes must be strings or numbers.")
+    document["digests"] = {field: _digest(document[field]) for field in FIELDS}
+    with replacing(path) as temporary:
+        temporary.write_text(_readable(document), encoding="utf-8")
+
+
+def read(path: str | PathLike[str]) -> RiskController:
+    """Load a calibrated controller, or nothing."""
+    document = _parsed(path)
+    if document.get("format") != FORMAT:
+        raise _refusal(path, "format", f"is {document.get('format')!r}, not {FORMAT!r}")
+    if document.get("schema_version") != SCHEMA_VERSION:
+        found = document.get("schema_version")
+        raise _refusal(
+            path, "schema_version", f"is {found!r}; this version of ordinalrisk reads {SCHEMA_VERSION}"
+        )
+    for field in (*FIELDS, "digests"):
+        if field not in document:
+            raise _refusal(path, field, "is missing")
+    for field in document:
+        if field not in (*FIELDS, "digests"):
+            raise _refusal(path, field, "is not part of the schema")
+    if not isinstance(document["digests"], dict):
+        raise _refusal(path, "digests", "must map fields to their digests")
+    for field in FIELDS:
+        if document["digests"].get(field) != _digest(document[field]):
+            raise _refusal(path, field, "does not match its digest, so it was changed after it was saved")
+    field = ""
+    try:
+        field = "loss"
+        loss = loss_from_dict(document["loss"])
+        field = "growth"
+        growth = GROWTH_RULES[document["growth"]["name"]](document["growth"]["point"])
+        field = "classes"
+        classes = as_classes(document["classes"])
+        costs = CostTable.of(loss, len(classes))
+        field = "alpha"
+        alpha = from_json(document["alpha"])
+        field = "bound"
+        _require(Fraction(document["bound"]) == costs.bound, "is not that of the loss")
+        field = "curve"
+        curve = _curve(document["curve"], document["n_rows"], costs)
+        field = "threshold"
+        threshold = float.fromhex(document["threshold"]["hex"])
+        _require(
+            threshold == float(document["threshold"]["decimal"]), "differs between hexadecimal and decimal"
+        )
+        _require(
+            threshold == expectation_threshold(curve, as_fraction(alpha)), "does not follow from the curve"
+        )
+        field = "data_sha256"
+        _require(isinstance(document["data_sha256"], str), "must be text")
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise _refusal(path, field, f"is not valid: {error}") from None
+
+    from ordinalrisk.controller import RiskController
+
+    controller = RiskController(loss=loss, alpha=alpha, growth=growth, classes=classes)
+    controller.threshold_ = threshold
+    controller.risk_curve_ = curve
+    controller.classes_ = classes
+    controller.data_sha256_ = document["data_sha256"]
+    return controller
+
+
+def _curve(saved: dict[str, Any], n_rows: int, costs: CostTable) -> RiskCurve:
+    levels = np.array(saved["levels"], np.float64)
+    totals = saved["totals"]
+    small = not totals or max(totals) < 2**63
+    curve = RiskCurve(
+        levels,
+        np.array(totals, np.int64 if small else object),
+        Fraction(saved["unit"]),
+        n_rows,
+        costs.bound,
+        saved["most_tied"],
+    )
+    _require(levels.shape == curve.totals.shape and levels.ndim == 1, "must have a total for each level")
+    _require(
+        bool(np.isfinite(levels).all() and (np.diff(levels) > 0).all()), "must have increasing finite levels"
+    )
+    _require(all(0 < a < b for a, b in pairwise(totals)), "must have increasing totals")
+    _require(curve.unit == costs.unit, "has another unit than the loss")
+    _require(isinstance(n_rows, int) and n_rows > 0, "needs a positive number of rows")
+    _require(
+        curve.total_loss(math.inf) <= n_rows * costs.bound, "has a larger total than so many rows can have"
+    )
+    return curve
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(f"it {otherwise}")
+
+
+def _parsed(path: str | PathLike[str]) -> dict[str, Any]:
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not a whole JSON file ({error}); nothing was loaded.") from None
+    if not isinstance(document, dict):
+        raise _refusal(path, "format", "is missing")
+    return document
+
+
+def _refusal(path: str | PathLike[str], field: str, problem: str) -> ValueError:
+    return ValueError(f"{path} can't be loaded: field {field!r} {problem}. Nothing was loaded.")
+
+
+def _digest(value: Any) -> str:
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _readable(document: dict[str, Any]) -> str:
+    """One field a line, the curve's long lists on one line each."""
+    lines = []
+    for field, value in document.items():
+        if field == "curve":
+            inner = ",\n".join(f"    {json.dumps(key)}: {json.dumps(part)}" for key, part in value.items())
+            lines.append(f'  "curve": {{\n{inner}\n  }}')
+        else:
+            lines.append(f"  {json.dumps(field)}: {json.dumps(value)}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"

@@ -1,0 +1,196 @@
+"""RiskController: probabilities and labels in, intervals out."""
+
+from __future__ import annotations
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ordinalrisk import calibration_file
+from ordinalrisk.calibration import (
+    Guarantee,
+    checked_alpha,
+    expectation_guarantee,
+    expectation_threshold,
+    warn_if_uncertified,
+)
+from ordinalrisk.cost_table import CostTable
+from ordinalrisk.exact import as_fraction, as_number
+from ordinalrisk.growth import as_growth
+from ordinalrisk.intervals import IntervalSet
+from ordinalrisk.labels import Classes, class_indices, require_column_order, resolve_classes
+from ordinalrisk.losses import as_loss
+from ordinalrisk.probabilities import as_matrix
+from ordinalrisk.risk_curve import RiskCurve
+
+_ROWS_HASHED_AT_ONCE = 65_536
+
+
+class RiskController:
+    r"""Label intervals whose expected loss is at most ``alpha``.
+
+    Calibrated on rows with known labels, it turns the class probabilities of new rows into intervals
+    ``[l, u]`` with
+
+    .. math:: E[\,G(y, [l, u])\,] \le \alpha
+
+    for rows exchangeable with the calibration rows, whatever the model and the distribution (Theorem 1).
+
+    Parameters
+    ----------
+    loss : IntervalLoss, str or table
+        What a miss costs: a :class:`WeightedLoss`, a :class:`DivergenceLoss`, a :class:`CostTableLoss` or its
+        table, ``"coverage"`` or ``"divergence"``.
+    alpha : number
+        The largest expected loss, between 0 and the loss's largest value. It means the decimals that are
+        written: 0.29 is 29/100.
+    growth : GrowthRule or str
+        How intervals grow: ``"frontier"`` (smallest), ``"adaptive"``, ``"paper"`` or ``"rps"``.
+    classes : sequence, optional
+        The labels in order. By default those of an ordered categorical ``y``, else ``0 .. K-1``.
+
+    Attributes
+    ----------
+    threshold_ : float
+        The exact threshold: a label belongs to a set if its level is at least this.
+    risk_curve_ : RiskCurve
+        The total calibration loss at every threshold.
+    classes_ : array
+        The labels in order.
+    data_sha256_ : str
+        A fingerprint of the calibration data.
+
+    References
+    ----------
+    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.dirichlet([1, 2, 4, 2, 1], size=1000)
+    >>> y = np.array([rng.choice(5, p=p) for p in proba])
+    >>> controller = RiskController(loss="coverage", alpha=0.1).calibrate(proba[:500], y[:500])
+    >>> controller.predict_set(proba[500:])
+    IntervalSet of 500 rows, 5 classes, mean size 2.9...
+    """
+
+    threshold_: float
+    risk_curve_: RiskCurve
+    classes_: Classes
+    data_sha256_: str
+
+    def __init__(
+        self, loss: Any = "coverage", alpha: Any = 0.1, growth: Any = "frontier", classes: Any = None
+    ) -> None:
+        self.loss = as_loss(loss)
+        self.alpha = as_number(alpha, "alpha")
+        self.growth = as_growth(growth)
+        self.classes = classes
+
+    def calibrate(self, proba: Any, y: Any, *, point_labels: Any = None) -> RiskController:
+        """Find the exact threshold on rows with known labels.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n, K)
+            Class probabilities, columns in label order: numpy, nested lists, pandas, polars, pyarrow, torch.
+        y : array-like of shape (n,)
+            The true labels.
+        point_labels : array-like of int, optional
+            The label index each interval grows from, for a growth rule with ``point="given"``.
+        """
+        matrix = as_matrix(proba)
+        n, K = matrix.shape
+        classes = resolve_classes(self.classes, y, K)
+        require_column_order(proba, classes)
+        labels = class_indices(y, classes, n)
+        costs = CostTable.of(self.loss, K)
+        alpha = checked_alpha(as_fraction(self.alpha), costs.bound)
+        given = self.growth.given_points(point_labels, n, K)
+        with ThreadPoolExecutor(1) as beside:
+            fingerprint = beside.submit(_sha256, matrix, labels)
+            at, by = self.growth.steps(matrix, labels, costs, given)
+            curve = RiskCurve.from_steps(at, by, unit=costs.unit, n_rows=n, bound=costs.bound)
+        warn_if_uncertified(curve, alpha)
+        self.threshold_ = expectation_threshold(curve, alpha)
+        self.risk_curve_ = curve
+        self.classes_ = classes
+        self.data_sha256_ = fingerprint.result()
+        return self
+
+    def predict_set(self, proba: Any, *, alpha: Any = None, point_labels: Any = None) -> IntervalSet:
+        """The interval of each row.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n, K)
+            Class probabilities, as for :meth:`calibrate`.
+        alpha : number, optional
+            Another risk than the one calibrated for, from the same risk curve.
+        point_labels : array-like of int, optional
+            As for :meth:`calibrate`.
+        """
+        threshold = self._threshold(alpha)
+        matrix = as_matrix(proba)
+        n, K = matrix.shape
+        if len(self.classes_) != K:
+            raise ValueError(f"proba has {K} columns, but the calibration had {len(self.classes_)} classes.")
+        require_column_order(proba, self.classes_)
+        given = self.growth.given_points(point_labels, n, K)
+        lower, upper = self.growth.intervals(matrix, CostTable.of(self.loss, K), threshold, given)
+        return IntervalSet(lower, upper, self.classes_)
+
+    def guarantee(self, alpha: Any = None) -> Guarantee:
+        """What holds, in numbers; printed, in words."""
+        self._require_calibrated()
+        return expectation_guarantee(
+            self.risk_curve_, as_fraction(self.alpha if alpha is None else alpha, "alpha")
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the calibration to a JSON file, whole or not at all."""
+        self._require_calibrated()
+        calibration_file.write(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> RiskController:
+        """Read a calibration that :meth:`save` wrote; its predictions are the same bit for bit."""
+        return calibration_file.read(path)
+
+    def _threshold(self, alpha: Any) -> float:
+        self._require_calibrated()
+        if alpha is None:
+            return self.threshold_
+        exact = as_fraction(alpha, "alpha")
+        threshold = expectation_threshold(self.risk_curve_, exact)
+        warn_if_uncertified(self.risk_curve_, exact)
+        return threshold
+
+    def _require_calibrated(self) -> None:
+        if not hasattr(self, "threshold_"):
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError("This RiskController is not calibrated yet; call calibrate(proba, y) first.")
+
+    def __repr__(self) -> str:
+        text = f"RiskController(loss={self.loss!r}, alpha={self.alpha!r}, growth={self.growth!r})"
+        if hasattr(self, "threshold_"):
+            text += f": threshold {self.threshold_:.6g} from {self.risk_curve_.n_rows} rows"
+        return text
+
+
+def _sha256(proba: NDArray[Any], labels: NDArray[np.int64]) -> str:
+    """Fingerprint of the values as given, in row order, whatever their memory layout."""
+    digest = hashlib.sha256(f"{proba.shape} {proba.dtype.name}\n".encode())
+    if proba.flags.c_contiguous:
+        digest.update(proba.data)
+    else:
+        for start in range(0, len(proba), _ROWS_HASHED_AT_ONCE):
+            digest.update(np.ascontiguousarray(proba[start : start + _ROWS_HASHED_AT_ONCE]).data)
+    digest.update(np.ascontiguousarray(labels).data)
+    return digest.hexdigest()

@@ -1,0 +1,64 @@
+"""Numbers as they were written: ``0.29`` is 29/100, not the nearest binary fraction.
+
+A guarantee is decided by comparing a total loss with a budget. Both are rationals here, so that no
+rounding and no tolerance takes part in the decision.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+Number = int | float | Fraction | Decimal
+
+
+def as_fraction(value: Any, name: str = "value") -> Fraction:
+    """The rational that ``value`` spells out in decimals.
+
+    Examples
+    --------
+    >>> as_fraction(0.29)
+    Fraction(29, 100)
+    >>> as_fraction("1/3")
+    Fraction(1, 3)
+    """
+    try:
+        return Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        raise ValueError(f"{name} must be a finite number; got {value!r}.") from None
+
+
+def as_number(value: Any, name: str = "value") -> Number:
+    """A plain Python number that spells out the same decimals as ``value``."""
+    exact = as_fraction(value, name)
+    if isinstance(value, int | Fraction | Decimal):
+        return value
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(str(value))
+    return exact
+
+
+def to_json(value: Number) -> int | float | str:
+    """A JSON value that :func:`from_json` turns back into the same number."""
+    return value if isinstance(value, int | float) else str(value)
+
+
+def from_json(value: Any) -> Number:
+    """The number that :func:`to_json` wrote."""
+    return as_number(value)
+
+
+def decimal_text(value: Fraction) -> str:
+    """A short decimal if ``value`` has one, else the ratio.
+
+    Examples
+    --------
+    >>> decimal_text(Fraction(29, 100)), decimal_text(Fraction(1, 3)), decimal_text(Fraction(2))
+    ('0.29', '1/3', '2')
+    """
+    return repr(float(value)).removesuffix(".0") if as_fraction(float(value)) == value else str(value)

@@ -1,0 +1,170 @@
+"""Growth rules: in which order, and how readily, labels join an interval.
+
+Each label ``j`` of a row has a level ``e_j``: infinite at the point label, never higher further out. The
+prediction set at threshold ``tau`` is ``{j : e_j >= tau}``, which is an interval, holds the point label and
+grows as ``tau`` falls, whatever the probabilities. A growth rule never sees ``alpha``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ordinalrisk.cost_table import CostTable
+from ordinalrisk.kernels import InvalidRow
+from ordinalrisk.losses import as_loss
+from ordinalrisk.probabilities import as_matrix, raise_invalid_row
+
+POINT_RULES = ("mode", "bayes", "median", "given")
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class GrowthRule(ABC):
+    """How intervals grow from the point label.
+
+    Parameters
+    ----------
+    point : {"mode", "bayes", "median", "given"}
+        The label an interval grows from: the most probable one, weighted by class for a weighted loss as in
+        the paper; the one of least expected loss; the median; or one that the caller gives for each row.
+    """
+
+    point: str = "mode"
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if self.point not in POINT_RULES:
+            raise ValueError(
+                f"point={self.point!r} is not known; the point label rules are {list(POINT_RULES)}."
+            )
+
+    def levels(self, proba: Any, loss: Any = "coverage", point_labels: Any = None) -> NDArray[np.float64]:
+        """The level of each label of each row, ``(n, K)``.
+
+        Examples
+        --------
+        >>> FrontierGrowth().levels([[0.1, 0.2, 0.4, 0.3]])
+        array([[0.1, 0.2, inf, 0.3]])
+        """
+        from ordinalrisk.kernels import cpu
+
+        matrix = as_matrix(proba)
+        costs = CostTable.of(as_loss(loss), matrix.shape[1])
+        given = self.given_points(point_labels, *matrix.shape)
+        return _checked(cpu.levels, matrix, costs.gains, self.name, self.point, given)
+
+    def intervals(
+        self, proba: NDArray[Any], costs: CostTable, threshold: float, given: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """First and last label of each row's set at ``threshold``."""
+        from ordinalrisk.kernels import cpu
+
+        return _checked(cpu.intervals, proba, costs.gains, self.name, self.point, threshold, given)
+
+    def steps(
+        self, proba: NDArray[Any], labels: NDArray[np.int64], costs: CostTable, given: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        """The levels at which the rows' losses step up, and by how many of the cost table's units."""
+        from ordinalrisk.kernels import cpu
+
+        at, before, after = _checked(cpu.steps, proba, labels, costs.gains, self.name, self.point, given)
+        units = costs.units.ravel()
+        return at, units[after] - units[before]
+
+    def given_points(self, point_labels: Any, n_rows: int, n_classes: int) -> NDArray[np.int64]:
+        """The point labels that the caller gives, as indices; empty if the rule finds its own."""
+        if (self.point == "given") != (point_labels is not None):
+            raise ValueError(
+                f"point={self.point!r}, but point_labels were {'not ' if point_labels is None else ''}given; "
+                'pass them with point="given", and only then.'
+            )
+        if point_labels is None:
+            return np.empty(0, np.int64)
+        points = np.asarray(point_labels)
+        if points.shape != (n_rows,):
+            raise ValueError(
+                f"point_labels must have shape ({n_rows},), one for each row; got {points.shape}."
+            )
+        wrong = ~((points >= 0) & (points < n_classes) & (points == np.floor(points)))
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise ValueError(
+                f"point_labels[{row}] is {points[row]}; it must be a label index 0 .. {n_classes - 1}."
+            )
+        return points.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class PaperGrowth(GrowthRule):
+    r"""The paper's greedy rule, Algorithms 1 and 3: the neighbour that removes more risk joins next.
+
+    Its level is what the paper compares with lambda: :math:`1 - \sum_{i \in [l, u]} h_i p_i` for a weighted
+    loss (Eq. 6), the model's risk :math:`R(l, u)` of the interval for any other (Eq. 11).
+    """
+
+    name: ClassVar[str] = "paper"
+
+
+@dataclass(frozen=True)
+class FrontierGrowth(GrowthRule):
+    """Smallest expected size for a given expected risk, when the probabilities are right.
+
+    The level of a label is the slope of the concave majorant of risk removed against labels added, on its
+    side of the point label: the Lagrangian solution. Labels on one line of the majorant join together.
+    """
+
+    name: ClassVar[str] = "frontier"
+
+
+@dataclass(frozen=True)
+class AdaptiveGrowth(GrowthRule):
+    """The frontier's intervals, but the level is the model's own risk :math:`R(l, u)` before a label joins.
+
+    The plug-in of the paper's oracle rules (Eq. 4 and 10): it evens out the model's risk from row to row.
+    """
+
+    name: ClassVar[str] = "adaptive"
+
+
+@dataclass(frozen=True)
+class RankedProbabilityGrowth(GrowthRule):
+    r"""Minus the ranked probability score :math:`\sum_k (F_k - 1\{j \le k\})^2`; no loss takes part.
+
+    Its maximiser, the median, is the point label.
+    """
+
+    point: str = "median"
+    name: ClassVar[str] = "rps"
+
+
+GROWTH_RULES: dict[str, type[GrowthRule]] = {
+    rule.name: rule for rule in (PaperGrowth, FrontierGrowth, AdaptiveGrowth, RankedProbabilityGrowth)
+}
+
+
+def as_growth(growth: Any) -> GrowthRule:
+    """The growth rule meant by a :class:`GrowthRule` or a name."""
+    if isinstance(growth, GrowthRule):
+        return growth
+    if growth in GROWTH_RULES:
+        return GROWTH_RULES[growth]()
+    raise ValueError(f"growth={growth!r} is not known; the growth rules are {list(GROWTH_RULES)}.")
+
+
+def _checked(
+    kernel: Callable[Parameters, Result], /, *args: Parameters.args, **kwargs: Parameters.kwargs
+) -> Result:
+    try:
+        return kernel(*args, **kwargs)
+    except InvalidRow as found:
+        proba: Any = args[0]
+        row = found.args[0]
+    raise_invalid_row(proba, row)

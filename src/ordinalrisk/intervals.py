@@ -1,0 +1,150 @@
+"""What a prediction is: for each row an interval of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ordinalrisk.labels import as_classes, class_indices
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+_ROWS_SHOWN = 8
+
+
+class Interval(NamedTuple):
+    """The first and last label of one row's interval."""
+
+    lower: Any
+    upper: Any
+
+
+class IntervalSet:
+    """A contiguous interval of labels for each row.
+
+    Parameters
+    ----------
+    lower_index, upper_index : array of int
+        Positions of the first and last label.
+    classes : sequence
+        The labels in order.
+
+    Examples
+    --------
+    >>> sets = IntervalSet([0, 1], [0, 2], classes=["None", "Mild", "Severe"])
+    >>> sets
+    IntervalSet of 2 rows, 3 classes, mean size 1.5
+      0  None
+      1  Mild..Severe
+    >>> sets.contains(["Mild", "Mild"])
+    array([False,  True])
+    """
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, lower_index: Any, upper_index: Any, classes: Any) -> None:
+        self.lower_index: NDArray[np.int32] = np.asarray(lower_index, np.int32)
+        self.upper_index: NDArray[np.int32] = np.asarray(upper_index, np.int32)
+        self.classes = as_classes(classes)
+        if self.lower_index.ndim != 1 or self.lower_index.shape != self.upper_index.shape:
+            raise ValueError(
+                "lower_index and upper_index must be two arrays of one length; got shapes "
+                f"{self.lower_index.shape} and {self.upper_index.shape}."
+            )
+        lower, upper = self.lower_index, self.upper_index
+        wrong = (lower < 0) | (lower > upper) | (upper >= len(self.classes))
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise ValueError(
+                f"Row {row} is [{lower[row]}, {upper[row]}], which is no interval of the "
+                f"labels 0 .. {len(self.classes) - 1}."
+            )
+
+    @property
+    def lower(self) -> NDArray[Any]:
+        """The first label of each row's interval."""
+        return self.classes[self.lower_index]
+
+    @property
+    def upper(self) -> NDArray[Any]:
+        """The last label of each row's interval."""
+        return self.classes[self.upper_index]
+
+    @property
+    def size(self) -> NDArray[np.int32]:
+        """How many labels each interval holds."""
+        return self.upper_index - self.lower_index + np.int32(1)
+
+    @property
+    def centroid(self) -> NDArray[np.float64]:
+        """The middle of each interval, on the scale of label positions ``0 .. K-1``."""
+        return (self.lower_index + self.upper_index) / 2
+
+    def mask(self) -> NDArray[np.bool_]:
+        """Which labels each interval holds, as an ``(n, K)`` array."""
+        label = np.arange(len(self.classes))
+        inside: NDArray[np.bool_] = (self.lower_index[:, None] <= label) & (
+            label <= self.upper_index[:, None]
+        )
+        return inside
+
+    def contains(self, y: Any) -> NDArray[np.bool_]:
+        """Whether each row's interval holds its label ``y``."""
+        label = class_indices(y, self.classes, len(self))
+        inside: NDArray[np.bool_] = (self.lower_index <= label) & (label <= self.upper_index)
+        return inside
+
+    def to_pandas(self, index: Any = None) -> pd.DataFrame:
+        """A pandas frame with columns ``lower``, ``upper`` and ``size``."""
+        import pandas as pd
+
+        return pd.DataFrame(self._columns(), index=index)
+
+    def to_polars(self) -> pl.DataFrame:
+        """A polars frame with columns ``lower``, ``upper`` and ``size``."""
+        import polars as pl
+
+        return pl.DataFrame(self._columns())
+
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        return {"lower": self.lower, "upper": self.upper, "size": self.size}
+
+    def __len__(self) -> int:
+        return len(self.lower_index)
+
+    @overload
+    def __getitem__(self, rows: int) -> Interval: ...
+    @overload
+    def __getitem__(self, rows: slice | NDArray[Any] | list[Any]) -> IntervalSet: ...
+    def __getitem__(self, rows: Any) -> Interval | IntervalSet:
+        lower, upper = self.lower_index[rows], self.upper_index[rows]
+        if np.ndim(lower) == 0:
+            return Interval(*self.classes[[lower, upper]].tolist())
+        return IntervalSet(lower, upper, self.classes)
+
+    def __iter__(self) -> Iterator[Interval]:
+        return map(Interval, self.lower.tolist(), self.upper.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, IntervalSet):
+            return NotImplemented
+        return (
+            self.classes.tolist() == other.classes.tolist()
+            and np.array_equal(self.lower_index, other.lower_index)
+            and np.array_equal(self.upper_index, other.upper_index)
+        )
+
+    def __repr__(self) -> str:
+        mean = f", mean size {self.size.mean():.4g}" if len(self) else ""
+        lines = [f"IntervalSet of {len(self)} rows, {len(self.classes)} classes{mean}"]
+        width = len(str(_ROWS_SHOWN - 1))
+        for i, (lower, upper) in enumerate(self[:_ROWS_SHOWN]):
+            lines.append(f"  {i:>{width}}  {lower}" + (f"..{upper}" if upper != lower else ""))
+        if len(self) > _ROWS_SHOWN:
+            lines.append(f"  ... {len(self) - _ROWS_SHOWN} more")
+        return "\n".join(lines)

@@ -1,0 +1,531 @@
+"""The growth rules compiled by numba, over blocks of rows in threads.
+
+Every rule mirrors its namesake in :mod:`ordinalrisk.kernels.reference` and gives the same bits. What differs:
+rows are taken a tile at a time with one vector lane for each row, growth stops once the threshold is
+passed, and each row is checked while it is read. Kernels release the interpreter lock and run in plain
+Python threads, so they may be called from any thread or process, nested or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import pairwise
+from math import inf
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from numba import njit, types
+from numpy.typing import NDArray
+
+from ordinalrisk.cost_table import DIAGONAL, RUNNING, GainTables
+from ordinalrisk.kernels import SUM_TOLERANCE, InvalidRow
+
+RULES = {"paper": 0, "frontier": 1, "adaptive": 2, "rps": 3}
+PAPER, FRONTIER, ADAPTIVE, RPS = RULES.values()
+POINTS = {"mode": 0, "bayes": 1, "median": 2, "given": 3}
+MODE, BAYES, MEDIAN, GIVEN = POINTS.values()
+
+# A tile is an array (PARTS, K, TILE): the probabilities of TILE rows and all that follows from them.
+TILE = 64
+P, LEVEL, LEFT, RIGHT, HEAD, TAIL, SLOPE, BLOCK_TOTAL, BLOCK_MEAN, BLOCK_SIZE = range(10)
+PARTS = 10
+# Beside it, an array (LANES, TILE) of single numbers for each row. Loops over its lanes read before they choose,
+# so that the compiler can choose without a branch, for many rows at once.
+TOTAL, SMALLEST, BEST, POINT, LOWER, UPPER, N_ABOVE, CLEAR = range(8)
+LANES = 8
+
+ALL_VALID = -1
+ROWS_WORTH_A_THREAD = 16_384
+NOT_GIVEN = np.empty(0, np.int64)
+
+# Rounding moves a block's mean by less than this share, for any number of classes below a million, as long
+# as nothing is denormal. It decides only whether a row can skip the pooling, never what belongs to a set.
+ROUNDING = 1e-9
+CLEARLY_NORMAL = 1e-290
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+Ends = NDArray[np.int32]
+Result = TypeVar("Result")
+
+
+def point_labels(proba: NDArray[Any], costs: GainTables, point: str, given: Labels = NOT_GIVEN) -> Labels:
+    """The label each interval grows from."""
+    points = np.empty(len(proba), np.int64)
+    kernel = _compiled(_point_labels, proba.dtype)
+
+    def block(rows: slice) -> None:
+        bad = kernel(proba[rows], given[rows], points[rows], costs, POINTS[point], *_workspace(proba))
+        _require_valid(bad, rows.start)
+
+    _over_blocks(block, len(proba))
+    return points
+
+
+def levels(
+    proba: NDArray[Any], costs: GainTables, rule: str, point: str, given: Labels = NOT_GIVEN
+) -> Floats:
+    """``e[i, j]``: the largest threshold at which label ``j`` belongs to the interval of row ``i``."""
+    points = point_labels(proba, costs, point, given)
+    out = np.empty(proba.shape)
+    kernel = _compiled(_levels, proba.dtype)
+    kernel(proba, points, out, costs, RULES[rule], *_workspace(proba))
+    return out
+
+
+def intervals(
+    proba: NDArray[Any],
+    costs: GainTables,
+    rule: str,
+    point: str,
+    threshold: float,
+    given: Labels = NOT_GIVEN,
+) -> tuple[Ends, Ends]:
+    """First and last label of each row's set ``{j : e_j >= threshold}``."""
+    lower, upper = np.empty(len(proba), np.int32), np.empty(len(proba), np.int32)
+    kernel = _compiled(_intervals, proba.dtype)
+
+    def block(rows: slice) -> None:
+        bad = kernel(
+            proba[rows],
+            given[rows],
+            lower[rows],
+            upper[rows],
+            costs,
+            RULES[rule],
+            POINTS[point],
+            threshold,
+            *_workspace(proba),
+        )
+        _require_valid(bad, rows.start)
+
+    _over_blocks(block, len(proba))
+    return lower, upper
+
+
+def steps(
+    proba: NDArray[Any],
+    labels: Labels,
+    costs: GainTables,
+    rule: str,
+    point: str,
+    given: Labels = NOT_GIVEN,
+) -> tuple[Floats, Ends, Ends]:
+    """Where each row's loss steps up as the threshold rises, and between which entries of the cost table."""
+    kernel = _compiled(_steps, proba.dtype)
+    shared = (costs, RULES[rule], POINTS[point])
+
+    def block(rows: slice) -> list[tuple[Floats, Ends, Ends]]:
+        parts = []
+        row, n = rows.start, rows.stop - rows.start
+        room = max(n, TILE * proba.shape[1])
+        while row < rows.stop:
+            at, before, after = np.empty(room), np.empty(room, np.int32), np.empty(room, np.int32)
+            here = slice(row, rows.stop)
+            done, found, bad = kernel(
+                proba[here], given[here], labels[here], at, before, after, *shared, *_workspace(proba)
+            )
+            _require_valid(bad, row)
+            parts.append((at[:found], before[:found], after[:found]))
+            row += done
+        return parts
+
+    parts = [part for parts in _over_blocks(block, len(proba)) for part in parts]
+    at, before, after = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return at, before, after
+
+
+def _require_valid(bad: int, first_row: int) -> None:
+    if bad != ALL_VALID:
+        raise InvalidRow(first_row + bad)
+
+
+def _workspace(proba: NDArray[Any]) -> tuple[Floats, Floats]:
+    return np.empty((PARTS, proba.shape[1], TILE)), np.empty((LANES, TILE))
+
+
+def _over_blocks(run: Callable[[slice], Result], n: int) -> list[Result]:
+    """``run`` for each block of rows, the blocks' results in order."""
+    n_blocks = max(1, min(numba.config.NUMBA_NUM_THREADS, n // ROWS_WORTH_A_THREAD))
+    edges = [n * b // n_blocks for b in range(n_blocks + 1)]
+    blocks = [slice(*pair) for pair in pairwise(edges)]
+    if n_blocks == 1:
+        return [run(blocks[0])]
+    with ThreadPoolExecutor(n_blocks) as pool:
+        return list(pool.map(run, blocks))
+
+
+@cache
+def _compiled(kernel: Callable[..., Any], dtype: np.dtype[Any]) -> Callable[..., Any]:
+    """``kernel`` for probabilities of one number type, whatever their memory layout.
+
+    Read-only parameters of any layout accept every array, so there is one compilation and not one for each
+    of C order, Fortran order, strided, writable and read-only.
+    """
+    proba = types.Array(numba.from_dtype(dtype), 2, "A", readonly=True)
+    labels = types.Array(types.int64, 1, "A", readonly=True)
+    costs = numba.typeof(_EXAMPLE_COSTS)
+    code, ends = types.int64, types.int32[::1]
+    tile, lane = types.float64[:, :, ::1], types.float64[:, ::1]
+    rest = {
+        _point_labels: (labels, types.int64[::1], costs, code),
+        _levels: (labels, types.float64[:, ::1], costs, code),
+        _intervals: (labels, ends, ends, costs, code, code, types.float64),
+        _steps: (labels, labels, types.float64[::1], ends, ends, costs, code, code),
+    }
+    compiled: Callable[..., Any] = njit((proba, *rest[kernel], tile, lane), **_OPTIONS, cache=True)(kernel)
+    return compiled
+
+
+# Without numba's reference counting, since nothing is allocated here: its atomic counters, on arrays that
+# threads share, would cost more than the work itself.
+_OPTIONS = {"nogil": True, "_nrt": False}
+_helper = njit(**_OPTIONS)
+_EXAMPLE_COSTS = GainTables(
+    np.empty((2, 2)), np.empty((2, 2)), 0, np.empty(2), np.empty((2, 2), np.int64), True, 1.0
+)
+
+
+def _point_labels(proba, given, points, costs, point, tile, lane):
+    for start in range(0, proba.shape[0], TILE):
+        count = min(TILE, proba.shape[0] - start)
+        bad = _load(proba, start, count, tile, lane)
+        if bad != ALL_VALID:
+            return start + bad
+        _find_points(costs, point, given, start, count, tile, lane)
+        for q in range(count):
+            points[start + q] = int(lane[POINT, q])
+    return ALL_VALID
+
+
+def _levels(proba, points, out, costs, rule, tile, lane):
+    for start in range(0, proba.shape[0], TILE):
+        count = min(TILE, proba.shape[0] - start)
+        _load(proba, start, count, tile, lane)
+        _prepare(costs, rule, count, tile)
+        for q in range(count):
+            _grow(costs, rule, points[start + q], -inf, q, tile)
+            for j in range(proba.shape[1]):
+                out[start + q, j] = tile[LEVEL, j, q]
+
+
+def _intervals(proba, given, lower, upper, costs, rule, point, threshold, tile, lane):
+    for start in range(0, proba.shape[0], TILE):
+        count = min(TILE, proba.shape[0] - start)
+        bad = _load(proba, start, count, tile, lane)
+        if bad != ALL_VALID:
+            return start + bad
+        _find_points(costs, point, given, start, count, tile, lane)
+        _prepare(costs, rule, count, tile)
+        if rule == FRONTIER:
+            _clear_intervals(threshold, count, tile, lane)
+        for q in range(count):
+            if rule == FRONTIER and lane[CLEAR, q]:
+                lower[start + q], upper[start + q] = int(lane[LOWER, q]), int(lane[UPPER, q])
+            else:
+                low, up = _grow(costs, rule, int(lane[POINT, q]), threshold, q, tile)
+                lower[start + q], upper[start + q] = low, up
+    return ALL_VALID
+
+
+def _steps(proba, given, labels, at, before, after, costs, rule, point, tile, lane):
+    """Fill the room given, if the rows last; rows done, steps found, first invalid row."""
+    n, K = proba.shape
+    found = 0
+    for start in range(0, n, TILE):
+        if found + TILE * (K - 1) > at.size:
+            return start, found, ALL_VALID
+        count = min(TILE, n - start)
+        bad = _load(proba, start, count, tile, lane)
+        if bad != ALL_VALID:
+            return start, found, start + bad
+        _find_points(costs, point, given, start, count, tile, lane)
+        _prepare(costs, rule, count, tile)
+        for q in range(count):
+            y, m = labels[start + q], int(lane[POINT, q])
+            if costs.rank[y, m] == 0:
+                continue
+            towards = 1 if m > y else -1
+            if rule == FRONTIER and m > y:
+                _decreasing_slopes(LEFT, m - 1, -1, m, LEVEL, q, tile)
+            elif rule == FRONTIER:
+                _decreasing_slopes(RIGHT, m + 1, 1, K - 1 - m, LEVEL, q, tile)
+            else:
+                _grow(costs, rule, m, -inf, q, tile)
+            near = y
+            while near != m:
+                far = near + towards
+                while far != m and tile[LEVEL, far, q] == tile[LEVEL, near, q]:
+                    far += towards
+                if costs.rank[y, far] > costs.rank[y, near]:
+                    at[found] = tile[LEVEL, near, q]
+                    before[found] = y * K + near
+                    after[found] = y * K + far
+                    found += 1
+                near = far
+    return n, found, ALL_VALID
+
+
+@_helper
+def _load(proba, start, count, tile, lane):
+    """Copy rows to the tile; the first that is no probability vector, if any."""
+    K = tile.shape[1]
+    for q in range(count):
+        for j in range(K):
+            tile[P, j, q] = proba[start + q, j]
+        lane[TOTAL, q] = 0.0
+        lane[SMALLEST, q] = 0.0
+    for j in range(K):
+        for q in range(count):
+            p, smallest = tile[P, j, q], lane[SMALLEST, q]
+            lane[TOTAL, q] += p
+            lane[SMALLEST, q] = p if p < smallest else smallest
+    bad = ALL_VALID
+    for q in range(count - 1, -1, -1):
+        # written so that a NaN fails
+        if not (lane[SMALLEST, q] >= 0.0 and abs(lane[TOTAL, q] - 1.0) <= SUM_TOLERANCE):
+            bad = q
+    return bad
+
+
+@_helper
+def _find_points(costs, point, given, start, count, tile, lane):
+    K = tile.shape[1]
+    for q in range(count):
+        lane[POINT, q] = 0.0
+    if point == MODE:
+        for q in range(count):
+            lane[BEST, q] = -1.0
+        for j in range(K):
+            weight = costs.mode_weights[j]
+            for q in range(count):
+                score, best, label = weight * tile[P, j, q], lane[BEST, q], lane[POINT, q]
+                lane[BEST, q] = score if score > best else best
+                lane[POINT, q] = float(j) if score > best else label
+    elif point == BAYES:
+        _gains(costs, count, tile)
+        _head_and_tail(count, tile)
+        for q in range(count):
+            lane[BEST, q] = inf
+        for j in range(K):
+            for q in range(count):
+                risk, least, label = tile[HEAD, j, q] + tile[TAIL, j, q], lane[BEST, q], lane[POINT, q]
+                lane[BEST, q] = risk if risk < least else least
+                lane[POINT, q] = float(j) if risk < least else label
+    elif point == MEDIAN:
+        for q in range(count):
+            lane[TOTAL, q] = 0.0
+        for j in range(K - 1):
+            for q in range(count):
+                lane[TOTAL, q] += tile[P, j, q]
+                lane[POINT, q] += lane[TOTAL, q] < 0.5
+    else:
+        for q in range(count):
+            lane[POINT, q] = given[start + q]
+
+
+@_helper
+def _prepare(costs, rule, count, tile):
+    """Whatever growth by ``rule`` needs that is the same computation in every row."""
+    if rule != RPS:
+        _gains(costs, count, tile)
+        if rule != FRONTIER:
+            _head_and_tail(count, tile)
+
+
+@_helper
+def _gains(costs, count, tile):
+    K = tile.shape[1]
+    if costs.shape == DIAGONAL:
+        for j in range(K):
+            left, right = costs.left[j, j], costs.right[j, j]
+            for q in range(count):
+                tile[LEFT, j, q] = tile[P, j, q] * left
+                tile[RIGHT, j, q] = tile[P, j, q] * right
+    elif costs.shape == RUNNING:
+        _running_sums(costs.left, 0, 1, LEFT, count, tile)
+        _running_sums(costs.right, K - 1, -1, RIGHT, count, tile)
+    else:
+        for j in range(K):
+            for q in range(count):
+                tile[LEFT, j, q] = 0.0
+                tile[RIGHT, j, q] = 0.0
+            for i in range(j + 1):
+                left = costs.left[j, i]
+                for q in range(count):
+                    tile[LEFT, j, q] += tile[P, i, q] * left
+            for i in range(K - 1, j - 1, -1):
+                right = costs.right[j, i]
+                for q in range(count):
+                    tile[RIGHT, j, q] += tile[P, i, q] * right
+
+
+@_helper
+def _running_sums(saved, first, inward, part, count, tile):
+    for q in range(count):
+        tile[part, first, q] = tile[P, first, q] * saved[first, first]
+    for t in range(1, tile.shape[1]):
+        j = first + inward * t
+        for q in range(count):
+            tile[part, j, q] = tile[part, j - inward, q] + tile[P, j, q] * saved[j, j]
+
+
+@_helper
+def _head_and_tail(count, tile):
+    K = tile.shape[1]
+    for q in range(count):
+        tile[HEAD, 0, q] = 0.0
+        tile[TAIL, K - 1, q] = 0.0
+    for j in range(K - 1):
+        for q in range(count):
+            tile[HEAD, j + 1, q] = tile[HEAD, j, q] + tile[LEFT, j, q]
+    for j in range(K - 1, 0, -1):
+        for q in range(count):
+            tile[TAIL, j - 1, q] = tile[TAIL, j, q] + tile[RIGHT, j, q]
+
+
+@_helper
+def _clear_intervals(threshold, count, tile, lane):
+    """The frontier's intervals where no pooling is needed to know them.
+
+    Pooling averages gains. Where the gains next to the point label are clearly above the threshold, and all
+    those further out clearly below, so are their averages.
+    """
+    above, below = threshold * (1.0 + ROUNDING), threshold * (1.0 - ROUNDING)
+    for q in range(count):
+        lane[LOWER, q] = lane[POINT, q]
+        lane[UPPER, q] = lane[POINT, q]
+        lane[N_ABOVE, q] = 0.0
+    for j in range(tile.shape[1]):
+        for q in range(count):
+            left, right, m = tile[LEFT, j, q], tile[RIGHT, j, q], lane[POINT, q]
+            lower, upper = lane[LOWER, q], lane[UPPER, q]
+            lane[N_ABOVE, q] += ((left >= above) & (j < m)) | ((right >= above) & (j > m))
+            lane[LOWER, q] = float(j) if (left >= below) & (j < lower) else lower
+            lane[UPPER, q] = float(j) if (right >= below) & (j > m) else upper
+    for q in range(count):
+        clear = lane[N_ABOVE, q] == lane[UPPER, q] - lane[LOWER, q]
+        lane[CLEAR, q] = clear and threshold > CLEARLY_NORMAL
+
+
+@_helper
+def _grow(costs, rule, m, threshold, q, tile):
+    """Grow from ``m`` while the next level is at least ``threshold``; the levels stay in the tile."""
+    if rule == PAPER:
+        return _paper(costs, m, threshold, q, tile)
+    if rule == ADAPTIVE:
+        return _adaptive(m, threshold, q, tile)
+    if rule == FRONTIER:
+        _frontier_levels(m, LEVEL, q, tile)
+    else:
+        _ranked_probability_levels(m, q, tile)
+    K = tile.shape[1]
+    lower = upper = m
+    while lower > 0 and tile[LEVEL, lower - 1, q] >= threshold:
+        lower -= 1
+    while upper < K - 1 and tile[LEVEL, upper + 1, q] >= threshold:
+        upper += 1
+    return lower, upper
+
+
+@_helper
+def _paper(costs, m, threshold, q, tile):
+    K = tile.shape[1]
+    tile[LEVEL, m, q] = inf
+    lower = upper = m
+    covered = costs.mode_weights[m] * tile[P, m, q]
+    while upper - lower < K - 1:
+        risk = costs.bound - covered if costs.weighted else tile[HEAD, lower, q] + tile[TAIL, upper, q]
+        if risk < threshold:
+            break
+        if upper == K - 1 or (lower > 0 and tile[LEFT, lower - 1, q] >= tile[RIGHT, upper + 1, q]):
+            lower -= 1
+            tile[LEVEL, lower, q] = risk
+            covered += tile[LEFT, lower, q]
+        else:
+            upper += 1
+            tile[LEVEL, upper, q] = risk
+            covered += tile[RIGHT, upper, q]
+    return lower, upper
+
+
+@_helper
+def _frontier_levels(m, part, q, tile):
+    tile[part, m, q] = inf
+    _decreasing_slopes(LEFT, m - 1, -1, m, part, q, tile)
+    _decreasing_slopes(RIGHT, m + 1, 1, tile.shape[1] - 1 - m, part, q, tile)
+
+
+@_helper
+def _decreasing_slopes(gains, first, outward, count, part, q, tile):
+    blocks = 0
+    for t in range(count):
+        total = mean = tile[gains, first + outward * t, q]
+        size = 1.0
+        while blocks > 0 and mean > tile[BLOCK_MEAN, blocks - 1, q]:
+            blocks -= 1
+            total = tile[BLOCK_TOTAL, blocks, q] + total
+            size += tile[BLOCK_SIZE, blocks, q]
+            mean = total / size
+        tile[BLOCK_TOTAL, blocks, q] = total
+        tile[BLOCK_MEAN, blocks, q] = mean
+        tile[BLOCK_SIZE, blocks, q] = size
+        blocks += 1
+    j = first
+    for b in range(blocks):
+        for _ in range(int(tile[BLOCK_SIZE, b, q])):
+            tile[part, j, q] = tile[BLOCK_MEAN, b, q]
+            j += outward
+
+
+@_helper
+def _adaptive(m, threshold, q, tile):
+    K = tile.shape[1]
+    tile[LEVEL, m, q] = inf
+    lower = upper = m
+    if tile[HEAD, m, q] + tile[TAIL, m, q] < threshold:
+        return lower, upper
+    _frontier_levels(m, SLOPE, q, tile)
+    while upper - lower < K - 1:
+        risk = tile[HEAD, lower, q] + tile[TAIL, upper, q]
+        if risk < threshold:
+            break
+        steepest = max(
+            tile[SLOPE, lower - 1, q] if lower > 0 else -1.0,
+            tile[SLOPE, upper + 1, q] if upper < K - 1 else -1.0,
+        )
+        while lower > 0 and tile[SLOPE, lower - 1, q] == steepest:
+            lower -= 1
+            tile[LEVEL, lower, q] = risk
+        while upper < K - 1 and tile[SLOPE, upper + 1, q] == steepest:
+            upper += 1
+            tile[LEVEL, upper, q] = risk
+    return lower, upper
+
+
+@_helper
+def _ranked_probability_levels(m, q, tile):
+    K = tile.shape[1]
+    cumulative = 0.0
+    median = 0
+    for j in range(K):
+        cumulative += tile[P, j, q]
+        tile[HEAD, j, q] = cumulative
+        median += j < K - 1 and cumulative < 0.5
+    score = 0.0
+    for k in range(K - 1):
+        miss = tile[HEAD, k, q] if k < median else 1.0 - tile[HEAD, k, q]
+        score += miss * miss
+    tile[TAIL, median, q] = score
+    for j in range(median - 1, -1, -1):
+        tile[TAIL, j, q] = tile[TAIL, j + 1, q] + (1.0 - 2.0 * tile[HEAD, j, q])
+    for j in range(median + 1, K):
+        tile[TAIL, j, q] = tile[TAIL, j - 1, q] + (2.0 * tile[HEAD, j - 1, q] - 1.0)
+    tile[LEVEL, m, q] = inf
+    for j in range(m - 1, -1, -1):
+        tile[LEVEL, j, q] = min(tile[LEVEL, j + 1, q], 0.0 - tile[TAIL, j, q])
+    for j in range(m + 1, K):
+        tile[LEVEL, j, q] = min(tile[LEVEL, j - 1, q], 0.0 - tile[TAIL, j, q])

@@ -1,0 +1,106 @@
+"""Labels: which classes there are, in what order, and which of them each row has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ordinalrisk.probabilities import to_numpy
+
+Classes = NDArray[Any]
+
+
+def as_classes(classes: Any, name: str = "classes") -> Classes:
+    """The classes as a one-dimensional array of distinct labels, in the order given."""
+    items = to_numpy(classes, name).tolist()
+    if not isinstance(items, list) or any(isinstance(item, list) for item in items):
+        raise ValueError(f"{name} must be a sequence of labels in order; got {classes!r}.")
+    repeated = [label for i, label in enumerate(items) if label in items[:i]]
+    if repeated:
+        raise ValueError(f"{name} must be distinct; {repeated[0]!r} is there more than once.")
+    kinds = {type(label) for label in items}
+    return np.array(items, dtype=None if len(kinds) == 1 else object)
+
+
+def resolve_classes(classes: Any, y: Any, n_classes: int) -> Classes:
+    """The classes in order: those given, else those that ``y`` itself brings, else ``0 .. K-1``."""
+    brought = _ordered_categories(y)
+    if classes is None:
+        resolved = np.arange(n_classes) if brought is None else as_classes(brought)
+    else:
+        resolved = as_classes(classes)
+        if brought is not None and list(brought) != resolved.tolist():
+            raise ValueError(
+                f"classes={resolved.tolist()} differ from the ordered categories of y, {list(brought)}; "
+                "give one of them."
+            )
+    if len(resolved) != n_classes:
+        raise ValueError(
+            f"proba has {n_classes} columns, but there are {len(resolved)} classes: {resolved.tolist()}."
+        )
+    return resolved
+
+
+def class_indices(y: Any, classes: Classes, n_rows: int, name: str = "y") -> NDArray[np.int64]:
+    """The position of each label of ``y`` in ``classes``; without a copy for integers ``0 .. K-1``."""
+    labels = to_numpy(y, name)
+    if labels.shape != (n_rows,):
+        raise ValueError(
+            f"{name} must have one label for each of the {n_rows} rows of proba; got shape {labels.shape}."
+        )
+    if labels.dtype.kind in "biuf" and classes.dtype.kind in "biuf":
+        indices = _numeric_indices(labels, classes)
+    else:
+        position = {label: k for k, label in enumerate(classes.tolist())}
+        indices = np.array([position.get(label, -1) for label in labels.tolist()], np.int64)
+    unknown = indices < 0
+    if unknown.any():
+        row = int(unknown.argmax())
+        hint = (
+            " Name the labels in order with classes=."
+            if classes.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes)))
+            else ""
+        )
+        raise ValueError(
+            f"{name}[{row}] is {labels[row].item() if hasattr(labels[row], 'item') else labels[row]!r}, "
+            f"which is not one of the classes {classes.tolist()}.{hint}"
+        )
+    return indices
+
+
+def require_column_order(proba: Any, classes: Classes) -> None:
+    """Refuse a frame whose columns are named like the classes but stand in another order."""
+    names = getattr(proba, "column_names", None) or getattr(proba, "columns", None)
+    if names is None:
+        return
+    columns, labels = [str(name) for name in names], [str(label) for label in classes]
+    if columns != labels and sorted(columns) == sorted(labels):
+        raise ValueError(
+            f"The columns of proba are in the order {columns}, the classes in the order {labels}."
+        )
+
+
+def _numeric_indices(labels: NDArray[Any], classes: Classes) -> NDArray[np.int64]:
+    K = len(classes)
+    if labels.dtype.kind in "iu" and np.array_equal(classes, np.arange(K)):
+        if labels.min() >= 0 and labels.max() < K:
+            return labels.astype(np.int64, copy=False)
+        return np.where((labels >= 0) & (labels < K), labels, -1).astype(np.int64)
+    order = np.argsort(classes)
+    place = np.searchsorted(classes[order], labels)
+    found = order[np.minimum(place, K - 1)]
+    return np.where(classes[found] == labels, found, -1)
+
+
+def _ordered_categories(y: Any) -> list[Any] | None:
+    """Categories that carry an order: an ordered pandas categorical's, a polars Enum's."""
+    dtype = getattr(y, "dtype", None)
+    categories = getattr(dtype, "categories", None)
+    if categories is None:
+        return None
+    library = type(y).__module__.partition(".")[0]
+    if library == "polars":
+        return list(categories) if type(dtype).__name__ == "Enum" else None
+    return list(categories) if dtype is not None and dtype.ordered else None

@@ -1,0 +1,316 @@
+r"""Losses: what it costs when the interval misses the truth.
+
+A loss is a table. ``G[y, k]`` is the cost when the truth is ``y`` and the end of the interval nearest to
+it is ``k``; it is 0 on the diagonal and never decreases while moving away from it along a row. Nothing
+downstream knows where a table came from: two losses with the same table are the same loss.
+"""
+
+from __future__ import annotations
+
+import decimal
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ordinalrisk.cost_table import CostTable, ExactTable, exact_table_checked
+from ordinalrisk.exact import Number, as_fraction, as_number, from_json, to_json
+
+# Irrational costs (a fractional power of a distance) are part of the loss's definition: rounding them to
+# this many digits with decimal arithmetic makes them the same on every machine.
+_IRRATIONAL_DIGITS = 15
+
+
+class IntervalLoss(ABC):
+    """A loss of an interval, given as a cost table for any number of classes.
+
+    Losses are immutable, hashable and comparable, so they can be grid-searched like any other parameter.
+    """
+
+    kind: ClassVar[str]
+    normalize: bool
+
+    @abstractmethod
+    def _natural_costs(self, n_classes: int) -> ExactTable:
+        """The table in natural units, before any normalisation."""
+
+    def exact_costs(self, n_classes: int) -> ExactTable:
+        """The cost table as exact rationals."""
+        table = self._natural_costs(n_classes)
+        bound = max(max(row) for row in table)
+        if bound == 0:
+            raise ValueError(f"{self!r} costs nothing whatever happens; some cost must be positive.")
+        if not self.normalize:
+            return table
+        return tuple(tuple(cost / bound for cost in row) for row in table)
+
+    def cost_table(self, n_classes: int) -> NDArray[np.float64]:
+        """The table ``G`` for ``n_classes`` labels, ``G[y, k]`` in row ``y`` and column ``k``."""
+        return CostTable.of(self, n_classes).values.copy()
+
+    def bound(self, n_classes: int) -> Fraction:
+        """The largest cost ``B``; ``alpha`` lies between 0 and it."""
+        return CostTable.of(self, n_classes).bound
+
+    def __repr__(self) -> str:
+        given = [
+            f"{field.name}={_text(getattr(self, field.name))}"
+            for field in fields(self)  # type: ignore[arg-type]
+            if getattr(self, field.name) != field.default
+        ]
+        return f"{type(self).__name__}({', '.join(given)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description that :func:`loss_from_dict` reads back."""
+        return {"kind": self.kind} | {
+            field.name: _jsonable(getattr(self, field.name))
+            for field in fields(self)  # type: ignore[arg-type]
+        }
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class WeightedLoss(IntervalLoss):
+    r"""A cost for every miss that depends on the true class only (paper, Section 2.3).
+
+    .. math:: G[y, k] = h_y \quad (k \ne y)
+
+    Parameters
+    ----------
+    weights : sequence of numbers, optional
+        One non-negative weight ``h`` for each class, in label order. By default all are 1: the loss is
+        plain miscoverage, also spelled ``"coverage"``.
+    normalize : bool
+        Divide by the largest weight, as in the paper, so that the loss lies in [0, 1].
+
+    Examples
+    --------
+    >>> WeightedLoss([1, 1, 2]).cost_table(3)
+    array([[0. , 0.5, 0.5],
+           [0.5, 0. , 0.5],
+           [1. , 1. , 0. ]])
+    """
+
+    weights: tuple[Number, ...] | None = None
+    normalize: bool = True
+    kind: ClassVar[str] = "weighted"
+
+    def __init__(self, weights: ArrayLike | Iterable[Any] | None = None, normalize: bool = True) -> None:
+        _freeze(self, weights=_numbers(weights, "weights"), normalize=bool(normalize))
+        if self.weights is None:
+            return
+        for i, weight in enumerate(self.weights):
+            if weight < 0:
+                raise ValueError(f"weights must not be negative; weight {i} is {weight}.")
+        if not any(self.weights):
+            raise ValueError("weights are all zero; give at least one class a positive weight.")
+
+    def _natural_costs(self, n_classes: int) -> ExactTable:
+        weights = (1,) * n_classes if self.weights is None else self.weights
+        if len(weights) != n_classes:
+            raise ValueError(f"WeightedLoss has {len(weights)} weights, but there are {n_classes} classes.")
+        h = [as_fraction(weight) for weight in weights]
+        return tuple(
+            tuple(h[y] if k != y else Fraction(0) for k in range(n_classes)) for y in range(n_classes)
+        )
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class DivergenceLoss(IntervalLoss):
+    r"""Distance from the label to the interval, as a share of the scale (paper, Section 2.4).
+
+    .. math:: G[y, k] = c_{yk} \, |v_y - v_k|^p, \qquad
+              c_{yk} = \text{under if } k < y, \text{ over if } k > y
+
+    divided by its largest value unless ``normalize=False``.
+
+    Parameters
+    ----------
+    power : number
+        The exponent ``p > 0``; 1 in the paper.
+    positions : sequence of numbers, optional
+        Where the labels lie, strictly increasing: years, euros, grades. By default ``0, 1, ..., K-1``.
+    under, over : number
+        Factors for an interval that lies below the truth, and above it.
+    normalize : bool
+        Divide by the largest cost, so that the loss lies in [0, 1]. Without, ``alpha`` has the units of
+        ``positions`` (to the power ``p``): "at most 2 years wrong on average".
+
+    Examples
+    --------
+    >>> DivergenceLoss().cost_table(3)
+    array([[0. , 0.5, 1. ],
+           [0.5, 0. , 0.5],
+           [1. , 0.5, 0. ]])
+    >>> DivergenceLoss(positions=[18, 30, 65], under=2, normalize=False).cost_table(3)
+    array([[ 0., 12., 47.],
+           [24.,  0., 35.],
+           [94., 70.,  0.]])
+    """
+
+    power: Number = 1
+    positions: tuple[Number, ...] | None = None
+    under: Number = 1
+    over: Number = 1
+    normalize: bool = True
+    kind: ClassVar[str] = "divergence"
+
+    def __init__(
+        self,
+        power: Any = 1,
+        positions: ArrayLike | Iterable[Any] | None = None,
+        under: Any = 1,
+        over: Any = 1,
+        normalize: bool = True,
+    ) -> None:
+        _freeze(
+            self,
+            power=as_number(power, "power"),
+            positions=_numbers(positions, "positions"),
+            under=as_number(under, "under"),
+            over=as_number(over, "over"),
+            normalize=bool(normalize),
+        )
+        if self.power <= 0:
+            raise ValueError(f"power must be positive; got {self.power}.")
+        if self.under < 0 or self.over < 0:
+            raise ValueError(f"under and over must not be negative; got {self.under} and {self.over}.")
+        if self.under == 0 and self.over == 0:
+            raise ValueError("under and over are both zero; make at least one of them positive.")
+        steps = zip(self.positions or (), (self.positions or ())[1:], strict=False)
+        for i, (here, there) in enumerate(steps):
+            if as_fraction(there) <= as_fraction(here):
+                raise ValueError(f"positions must increase strictly; {here} at {i} is followed by {there}.")
+
+    def _natural_costs(self, n_classes: int) -> ExactTable:
+        positions = range(n_classes) if self.positions is None else self.positions
+        if len(positions) != n_classes:
+            raise ValueError(
+                f"DivergenceLoss has {len(positions)} positions, but there are {n_classes} classes."
+            )
+        v = [as_fraction(position) for position in positions]
+        under, over = as_fraction(self.under), as_fraction(self.over)
+        return tuple(
+            tuple(
+                (under if k < y else over) * _power(abs(v[y] - v[k]), as_fraction(self.power))
+                for k in range(n_classes)
+            )
+            for y in range(n_classes)
+        )
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class CostTableLoss(IntervalLoss):
+    """Any cost table: the hospital's or the bank's own.
+
+    Parameters
+    ----------
+    table : array-like of shape (K, K)
+        ``table[y][k]`` is the cost when the truth is ``y`` and the nearest end of the interval is ``k``.
+        The diagonal is 0, and no row decreases while moving away from it: otherwise a larger interval
+        could cost more and nothing could be guaranteed.
+    normalize : bool
+        Divide by the largest cost. Without, ``alpha`` has the units of the table.
+
+    Examples
+    --------
+    >>> CostTableLoss([[0, 1, 2], [5, 0, 1], [50, 20, 0]], normalize=False).bound(3)
+    Fraction(50, 1)
+    """
+
+    table: tuple[tuple[Number, ...], ...]
+    normalize: bool = True
+    kind: ClassVar[str] = "table"
+
+    def __init__(self, table: ArrayLike | Iterable[Any], normalize: bool = True) -> None:
+        rows = [_numbers(row, f"row {y} of the table") or () for y, row in enumerate(_items(table, "table"))]
+        _freeze(self, table=tuple(rows), normalize=bool(normalize))
+        exact_table_checked(tuple(tuple(as_fraction(cost) for cost in row) for row in self.table))
+
+    def _natural_costs(self, n_classes: int) -> ExactTable:
+        if len(self.table) != n_classes:
+            raise ValueError(
+                f"CostTableLoss has {len(self.table)} rows and columns, but there are {n_classes} classes."
+            )
+        return tuple(tuple(as_fraction(cost) for cost in row) for row in self.table)
+
+
+LOSSES: dict[str, type[IntervalLoss]] = {
+    loss.kind: loss for loss in (WeightedLoss, DivergenceLoss, CostTableLoss)
+}
+
+
+def as_loss(loss: Any) -> IntervalLoss:
+    """The loss meant by an :class:`IntervalLoss`, a name (``"coverage"``, ``"divergence"``) or a table.
+
+    Examples
+    --------
+    >>> as_loss("coverage")
+    WeightedLoss()
+    """
+    named: dict[str, type[IntervalLoss]] = {"coverage": WeightedLoss, "divergence": DivergenceLoss}
+    if isinstance(loss, IntervalLoss):
+        return loss
+    if isinstance(loss, str):
+        if loss not in named:
+            raise ValueError(f"loss={loss!r} is not known; the names are {sorted(named)}.")
+        return named[loss]()
+    return CostTableLoss(loss)
+
+
+def loss_from_dict(description: dict[str, Any]) -> IntervalLoss:
+    """The loss that :meth:`IntervalLoss.to_dict` described."""
+    parameters = {name: _from_jsonable(value) for name, value in description.items() if name != "kind"}
+    return LOSSES[description["kind"]](**parameters)
+
+
+def _power(base: Fraction, exponent: Fraction) -> Fraction:
+    if exponent.denominator == 1 or base == 0:
+        return base**exponent.numerator
+    with decimal.localcontext(prec=2 * _IRRATIONAL_DIGITS) as context:
+        value = _quotient(base) ** _quotient(exponent)
+        context.prec = _IRRATIONAL_DIGITS
+        return Fraction(+value)
+
+
+def _quotient(value: Fraction) -> decimal.Decimal:
+    return decimal.Decimal(value.numerator) / decimal.Decimal(value.denominator)
+
+
+def _freeze(loss: IntervalLoss, **values: Any) -> None:
+    for name, value in values.items():
+        object.__setattr__(loss, name, value)
+
+
+def _items(values: Any, name: str) -> list[Any]:
+    try:
+        return list(values)
+    except TypeError:
+        raise ValueError(f"{name} must be a sequence of numbers; got {values!r}.") from None
+
+
+def _numbers(values: Any, name: str) -> tuple[Number, ...] | None:
+    if values is None:
+        return None
+    return tuple(as_number(value, f"{name}[{i}]") for i, value in enumerate(_items(values, name)))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(_text(item) for item in value)}]"
+    return repr(value)
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_jsonable(item) for item in value]
+    return value if value is None or isinstance(value, bool) else to_json(value)
+
+
+def _from_jsonable(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_from_jsonable(item) for item in value]
+    return value if value is None or isinstance(value, bool) else from_json(value)

@@ -1,0 +1,139 @@
+"""How good interval predictions are, on rows with known labels.
+
+Each metric returns a plain number or array; with ``confidence=0.95`` an :class:`Estimate` that has the
+interval too: exact binomial (Clopper-Pearson) for proportions, a percentile bootstrap over rows for means.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ordinalrisk.cost_table import CostTable
+from ordinalrisk.intervals import IntervalSet
+from ordinalrisk.labels import class_indices
+from ordinalrisk.losses import as_loss
+
+_RESAMPLES = 2_000
+Value = Any  # a float, or an array with one entry for each class
+
+
+class Estimate(NamedTuple):
+    """A metric's value with the ends of its confidence interval."""
+
+    value: Value
+    low: Value
+    high: Value
+
+
+def losses(y: Any, sets: IntervalSet, loss: Any = "coverage") -> NDArray[np.float64]:
+    """The loss of each row."""
+    label = class_indices(y, sets.classes, len(sets))
+    nearest = np.clip(label, sets.lower_index, sets.upper_index)
+    return CostTable.of(as_loss(loss), len(sets.classes)).values[label, nearest]
+
+
+def risk(y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float | None = None) -> Value:
+    """The mean loss.
+
+    Examples
+    --------
+    >>> sets = IntervalSet([0, 1, 1], [0, 2, 1], classes=[0, 1, 2])
+    >>> risk([1, 1, 1], sets, "divergence")
+    0.16666666666666666
+    """
+    return _mean(losses(y, sets, loss), confidence)
+
+
+def coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> Value:
+    """The share of rows whose interval holds the label."""
+    return _proportion(sets.contains(y), confidence)
+
+
+def class_coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> Value:
+    """Coverage of the rows of each true class; NaN for a class without rows."""
+    return _by_class(y, sets, sets.contains(y), _proportion, confidence)
+
+
+def class_risk(
+    y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float | None = None
+) -> Value:
+    """The mean loss of the rows of each true class; NaN for a class without rows."""
+    return _by_class(y, sets, losses(y, sets, loss), _mean, confidence)
+
+
+def mean_size(sets: IntervalSet, *, confidence: float | None = None) -> Value:
+    """The mean number of labels in an interval."""
+    return _mean(sets.size, confidence)
+
+
+def size_histogram(sets: IntervalSet, *, confidence: float | None = None) -> Value:
+    """The share of intervals of size ``1 .. K``."""
+    size = np.arange(1, len(sets.classes) + 1)
+    return _histogram(sets.size, size, confidence)
+
+
+def centroid_histogram(sets: IntervalSet, *, confidence: float | None = None) -> Value:
+    """The share of intervals centred at ``0, 0.5, 1, .., K-1``."""
+    return _histogram(sets.centroid, np.arange(2 * len(sets.classes) - 1) / 2, confidence)
+
+
+def distance_when_missed(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> Value:
+    """The mean number of labels between the truth and the interval where it is missed; NaN if it never is."""
+    label = class_indices(y, sets.classes, len(sets))
+    distance = np.abs(label - np.clip(label, sets.lower_index, sets.upper_index))
+    return _mean(distance[distance > 0], confidence)
+
+
+def _mean(values: NDArray[Any], confidence: float | None) -> Value:
+    """The mean; its interval by resampling rows, through the counts of the few distinct values."""
+    value = float(values.mean()) if len(values) else np.nan
+    if confidence is None:
+        return value
+    tails = _tails(confidence)
+    if not len(values):
+        return Estimate(value, np.nan, np.nan)
+    distinct, counts = np.unique(values, return_counts=True)
+    draws = np.random.default_rng(0).multinomial(len(values), counts / len(values), size=_RESAMPLES)
+    low, high = np.quantile(draws @ distinct / len(values), tails)
+    return Estimate(value, float(low), float(high))
+
+
+def _proportion(hits: NDArray[np.bool_], confidence: float | None) -> Value:
+    n, k = len(hits), int(np.count_nonzero(hits))
+    value = k / n if n else np.nan
+    if confidence is None:
+        return value
+    low_tail, high_tail = _tails(confidence)
+    if not n:
+        return Estimate(value, np.nan, np.nan)
+    from scipy.stats import beta
+
+    low = float(beta.ppf(low_tail, k, n - k + 1)) if k > 0 else 0.0
+    high = float(beta.ppf(high_tail, k + 1, n - k)) if k < n else 1.0
+    return Estimate(value, low, high)
+
+
+def _histogram(values: NDArray[Any], bins: NDArray[Any], confidence: float | None) -> Value:
+    return _stacked([_proportion(values == bin_value, confidence) for bin_value in bins])
+
+
+def _by_class(
+    y: Any, sets: IntervalSet, values: NDArray[Any], metric: Any, confidence: float | None
+) -> Value:
+    label = class_indices(y, sets.classes, len(sets))
+    return _stacked([metric(values[label == k], confidence) for k in range(len(sets.classes))])
+
+
+def _stacked(estimates: list[Value]) -> Value:
+    if isinstance(estimates[0], Estimate):
+        return Estimate(*(np.array(part) for part in zip(*estimates, strict=True)))
+    return np.array(estimates)
+
+
+def _tails(confidence: float) -> tuple[float, float]:
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie strictly between 0 and 1; got {confidence}.")
+    return (1 - confidence) / 2, (1 + confidence) / 2

@@ -1,0 +1,229 @@
+"""From model output to class probabilities, and every check of them.
+
+A controller takes an ``(n, K)`` array of probabilities, columns in label order. The functions here make one
+from logits, cumulative probabilities or a language model's token log-probabilities. Nothing is repaired in
+silence: what is no probability gets an error that says where and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def softmax(logits: Any) -> NDArray[np.float64]:
+    r"""Probabilities :math:`p_k = e^{z_k} / \sum_i e^{z_i}` of each row of logits.
+
+    Examples
+    --------
+    >>> softmax([[0.0, 0.0], [1000.0, 0.0]])
+    array([[0.5, 0.5],
+           [1. , 0. ]])
+    """
+    z = _finite(logits, "logits")
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    proba: NDArray[np.float64] = e / e.sum(axis=1, keepdims=True)
+    return proba
+
+
+def min_shift(logits: Any) -> NDArray[np.float64]:
+    r"""Scores :math:`(z_k - \min z) / \sum_i (z_i - \min z)`: what the paper's released code calls softmax.
+
+    The paper's Table 3 is met only with these scores. For new work use :func:`softmax`.
+
+    Examples
+    --------
+    >>> min_shift([[1.0, 2.0, 4.0]])
+    array([[0.  , 0.25, 0.75]])
+    """
+    z = _finite(logits, "logits")
+    shifted = z - z.min(axis=1, keepdims=True)
+    total = shifted.sum(axis=1, keepdims=True)
+    if (row := _first_row(total == 0)) is not None:
+        raise ValueError(f"min_shift is not defined for row {row}: its logits are all equal.")
+    scores: NDArray[np.float64] = shifted / total
+    return scores
+
+
+def from_cumulative(cumulative: Any) -> NDArray[np.float64]:
+    r"""Class probabilities from :math:`P(Y \le k)`, ``k = 0 .. K-2``, one column each.
+
+    Examples
+    --------
+    >>> from_cumulative([[0.25, 0.75]])
+    array([[0.25, 0.5 , 0.25]])
+    """
+    inner = _finite(cumulative, "cumulative", fewest=1)
+    if (row := _first_row((inner < 0) | (inner > 1))) is not None:
+        raise ValueError(f"Row {row} of cumulative has a value outside [0, 1]: {inner[row].tolist()}.")
+    n = len(inner)
+    proba = np.diff(inner, axis=1, prepend=np.zeros((n, 1)), append=np.ones((n, 1)))
+    _require_order(proba < 0, "cumulative", "increase from P(Y <= 0) to P(Y <= K-2)", inner)
+    return proba
+
+
+def from_cumulative_logits(logits: Any) -> NDArray[np.float64]:
+    r"""Class probabilities from logits of :math:`P(Y > k)`, ``k = 0 .. K-2``: CORAL-style heads.
+
+    Computed as :math:`\sigma(z_{k-1})\,\sigma(-z_k)\,(1 - e^{z_k - z_{k-1}})`, which keeps full precision in
+    the tails.
+
+    Examples
+    --------
+    >>> from_cumulative_logits([[2.0, -2.0]]).round(3)
+    array([[0.119, 0.762, 0.119]])
+    """
+    z = _finite(logits, "logits", fewest=1)
+    _require_order(np.diff(z, axis=1) > 0, "logits", "decrease from P(Y > 0) to P(Y > K-2)", z)
+    middle = _sigmoid(z[:, :-1]) * _sigmoid(-z[:, 1:]) * -np.expm1(np.diff(z, axis=1))
+    return np.concatenate([_sigmoid(-z[:, :1]), middle, _sigmoid(z[:, -1:])], axis=1)
+
+
+def from_logprobs(
+    rows: Iterable[Mapping[str, float] | Sequence[Mapping[str, Any]]], classes: Sequence[Any]
+) -> NDArray[np.float64]:
+    """Class probabilities from the top token log-probabilities of a language model that answers with a label.
+
+    Parameters
+    ----------
+    rows : iterable
+        For each case the candidates of the answer's token: a mapping from token to log-probability, or a
+        list of ``{"token": ..., "logprob": ...}``.
+    classes : sequence
+        The labels in order. Tokens are compared with them without surrounding white space; a label that is
+        not among the candidates gets probability 0, and the others share what is left in proportion.
+
+    Examples
+    --------
+    >>> from_logprobs([{"4": -0.2, " 5": -2.0, "The": -5.0}], classes=[1, 2, 3, 4, 5]).round(3)
+    array([[0.   , 0.   , 0.   , 0.858, 0.142]])
+    """
+    column = {str(label).strip(): k for k, label in enumerate(classes)}
+    proba = []
+    for i, candidates in enumerate(rows):
+        pairs = (
+            list(candidates.items())
+            if isinstance(candidates, Mapping)
+            else [(candidate["token"], candidate["logprob"]) for candidate in candidates]
+        )
+        p = np.zeros(len(column))
+        for token, logprob in pairs:
+            if np.isnan(logprob) or logprob > 0:
+                raise ValueError(
+                    f"Row {i}: the log-probability of {token!r} is {logprob}; it must be at most 0."
+                )
+            if token.strip() in column:
+                p[column[token.strip()]] += np.exp(logprob)
+        if p.sum() == 0:
+            raise ValueError(
+                f"Row {i}: none of the labels {list(column)} is among the tokens "
+                f"{[token for token, _ in pairs]}."
+            )
+        proba.append(p / p.sum())
+    if not proba:
+        raise ValueError("from_logprobs got no rows.")
+    return np.array(proba)
+
+
+def as_matrix(values: Any, name: str = "proba", fewest: int = 2) -> NDArray[Any]:
+    """``values`` as a two-dimensional float32 or float64 array, without a copy wherever that is possible.
+
+    Takes numpy arrays, nested lists, pandas and polars frames, pyarrow tables and torch CPU tensors.
+    """
+    array = to_numpy(values, name)
+    if array.ndim != 2:
+        raise ValueError(
+            f"{name} must have shape (n_rows, n_classes), one column for each class; got shape {array.shape}."
+        )
+    if array.shape[0] == 0:
+        raise ValueError(f"{name} has no rows; got shape {array.shape}.")
+    if array.shape[1] < fewest:
+        raise ValueError(
+            f"{name} needs at least {fewest} columns, one for each class; got shape {array.shape}."
+        )
+    if array.dtype in (np.float32, np.float64):
+        return array
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must hold numbers; got an array of type {array.dtype}.") from None
+
+
+def to_numpy(values: Any, name: str) -> NDArray[Any]:
+    """``values`` as a numpy array of whatever shape and type; no library is imported for it."""
+    library = type(values).__module__.partition(".")[0]
+    if library == "torch":
+        if values.device.type != "cpu":
+            raise ValueError(f"{name} is on device {values.device}; move it with {name}.cpu() first.")
+        tensor = values.detach()
+        array: NDArray[Any] = (tensor.float() if "bfloat16" in str(tensor.dtype) else tensor).numpy()
+        return array
+    if library == "pyarrow" and hasattr(values, "columns"):
+        matrix = np.empty((values.num_rows, values.num_columns), order="F")
+        for k, column in enumerate(values.columns):
+            try:
+                matrix[:, k] = column.to_numpy(zero_copy_only=False)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"Column {values.column_names[k]!r} of {name} must hold numbers; got type {column.type}."
+                ) from None
+        return matrix
+    if library == "pandas" and hasattr(values, "columns"):
+        array = values.to_numpy()
+        return values.to_numpy(dtype=np.float64, na_value=np.nan) if _holds_missing(array) else array
+    if library in ("pandas", "polars"):
+        return np.asarray(values.to_numpy())
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ValueError(f"The rows of {name} differ in length.") from None
+
+
+def raise_invalid_row(proba: NDArray[Any], row: int) -> NoReturn:
+    """Say what is wrong with a row that is no probability vector."""
+    p = proba[row].astype(np.float64)
+    for wrong, what in ((np.isnan(p), "NaN"), (np.isinf(p), "infinite"), (p < 0, "negative")):
+        if wrong.any():
+            column = int(wrong.argmax())
+            remedy = " If these are logits, pass softmax(logits)." if what == "negative" else ""
+            raise ValueError(
+                f"proba has a {what} value at row {row}, column {column} ({p[column]}): "
+                f"probabilities must be finite and not negative.{remedy}"
+            )
+    remedy = (
+        "these look like logits, pass softmax(logits)"
+        if (p > 1).any()
+        else "rescale with proba / proba.sum(axis=1, keepdims=True) if that is what you mean"
+    )
+    raise ValueError(f"Row {row} of proba sums to {p.sum():.6g}, not to 1: {remedy}.")
+
+
+def _holds_missing(array: NDArray[Any]) -> bool:
+    return array.dtype == object and any(type(value).__name__ == "NAType" for value in array.flat)
+
+
+def _finite(values: Any, name: str, fewest: int = 2) -> NDArray[np.float64]:
+    array = as_matrix(values, name, fewest).astype(np.float64)
+    bad = ~np.isfinite(array)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise ValueError(f"{name} has {array[row, column]} at row {row}, column {column}; it must be finite.")
+    return array
+
+
+def _require_order(wrong: NDArray[np.bool_], name: str, rule: str, values: NDArray[np.float64]) -> None:
+    if (row := _first_row(wrong)) is not None:
+        raise ValueError(f"{name} must {rule} along a row; row {row} is {values[row].tolist()}.")
+
+
+def _first_row(wrong: NDArray[np.bool_]) -> int | None:
+    rows = wrong.any(axis=1)
+    return int(rows.argmax()) if rows.any() else None
+
+
+def _sigmoid(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    e = np.exp(-np.abs(z))
+    return np.where(z >= 0, 1.0, e) / (1.0 + e)
