@@ -103,7 +103,7 @@ class CostTable:
         )
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _table_of(loss: IntervalLoss, n_classes: int) -> CostTable:
     return CostTable(loss.exact_costs(n_classes))
 

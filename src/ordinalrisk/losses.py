@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -267,6 +268,7 @@ def loss_from_dict(description: dict[str, Any]) -> IntervalLoss:
     return LOSSES[description["kind"]](**parameters)
 
 
+@lru_cache(maxsize=1024)
 def _power(base: Fraction, exponent: Fraction) -> Fraction:
     if exponent.denominator == 1 or base == 0:
         return base**exponent.numerator

@@ -32,8 +32,8 @@ MODE, BAYES, MEDIAN, GIVEN = POINTS.values()
 TILE = 64
 P, LEVEL, LEFT, RIGHT, HEAD, TAIL, SLOPE, BLOCK_TOTAL, BLOCK_MEAN, BLOCK_SIZE = range(10)
 PARTS = 10
-# Beside it, an array (LANES, TILE) of single numbers for each row. Loops over its lanes read before they choose,
-# so that the compiler can choose without a branch, for many rows at once.
+# Beside it, an array (LANES, TILE) of single numbers for each row. Loops over its lanes read before they
+# choose, so that the compiler can choose without a branch, for many rows at once.
 TOTAL, SMALLEST, BEST, POINT, LOWER, UPPER, N_ABOVE, CLEAR = range(8)
 LANES = 8
 

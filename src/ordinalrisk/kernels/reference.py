@@ -114,7 +114,7 @@ def row_levels(p: Row, costs: GainTables, rule: str, m: int) -> list[float]:
 
 
 def left_and_right_gains(p: Row, costs: GainTables) -> tuple[list[float], list[float]]:
-    """``a_j`` and ``b_j``: what label ``j`` takes off the model's risk as it joins on the left, on the right."""
+    """``a_j`` and ``b_j``: what label ``j`` takes off the model's risk as it joins left, or right."""
     K = len(p)
     left, right = [0.0] * K, [0.0] * K
     for j in range(K):
