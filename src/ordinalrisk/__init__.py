@@ -5,7 +5,7 @@ __version__ = "0.1.0"
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ordinalrisk import metrics, probabilities
+    from ordinalrisk import datasets, metrics, probabilities
     from ordinalrisk.controller import RiskController
     from ordinalrisk.estimator import OrdinalRiskClassifier
     from ordinalrisk.growth import AdaptiveGrowth, FrontierGrowth, PaperGrowth, RankedProbabilityGrowth
@@ -26,6 +26,7 @@ _HOME = {
     "RiskController": "controller",
     "RiskCurve": "risk_curve",
     "WeightedLoss": "losses",
+    "datasets": "",
     "metrics": "",
     "probabilities": "",
     "softmax": "probabilities",

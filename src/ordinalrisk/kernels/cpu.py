@@ -34,8 +34,8 @@ P, LEVEL, LEFT, RIGHT, HEAD, TAIL, SLOPE, BLOCK_TOTAL, BLOCK_MEAN, BLOCK_SIZE = 
 PARTS = 10
 # Beside it, an array (LANES, TILE) of single numbers for each row. Loops over its lanes read before they
 # choose, so that the compiler can choose without a branch, for many rows at once.
-TOTAL, SMALLEST, BEST, POINT, LOWER, UPPER, N_ABOVE, CLEAR = range(8)
-LANES = 8
+TOTAL, SMALLEST, BEST, POINT, LOWER, UPPER, N_ABOVE, N_RISING, CLEAR = range(9)
+LANES = 9
 
 ALL_VALID = -1
 ROWS_WORTH_A_THREAD = 16_384
@@ -244,24 +244,25 @@ def _steps(proba, given, labels, at, before, after, costs, rule, point, tile, la
             return start, found, start + bad
         _find_points(costs, point, given, start, count, tile, lane)
         _prepare(costs, rule, count, tile)
+        if rule == FRONTIER:
+            _find_gains_that_fall(count, tile, lane)
         for q in range(count):
             y, m = labels[start + q], int(lane[POINT, q])
             if costs.rank[y, m] == 0:
                 continue
-            towards = 1 if m > y else -1
-            if rule == FRONTIER and m > y:
-                _decreasing_slopes(LEFT, m - 1, -1, m, LEVEL, q, tile)
-            elif rule == FRONTIER:
-                _decreasing_slopes(RIGHT, m + 1, 1, K - 1 - m, LEVEL, q, tile)
+            level = LEVEL
+            if rule == FRONTIER and lane[CLEAR, q]:
+                level = LEFT if y < m else RIGHT
             else:
                 _grow(costs, rule, m, -inf, q, tile)
+            towards = 1 if m > y else -1
             near = y
             while near != m:
                 far = near + towards
-                while far != m and tile[LEVEL, far, q] == tile[LEVEL, near, q]:
+                while far != m and tile[level, far, q] == tile[level, near, q]:
                     far += towards
                 if costs.rank[y, far] > costs.rank[y, near]:
-                    at[found] = tile[LEVEL, near, q]
+                    at[found] = tile[level, near, q]
                     before[found] = y * K + near
                     after[found] = y * K + far
                     found += 1
@@ -409,6 +410,20 @@ def _clear_intervals(threshold, count, tile, lane):
     for q in range(count):
         clear = lane[N_ABOVE, q] == lane[UPPER, q] - lane[LOWER, q]
         lane[CLEAR, q] = clear and threshold > CLEARLY_NORMAL
+
+
+@_helper
+def _find_gains_that_fall(count, tile, lane):
+    """Mark the rows whose gains never rise outward: they are the frontier's levels as they are."""
+    for q in range(count):
+        lane[N_RISING, q] = 0.0
+    for j in range(tile.shape[1] - 1):
+        for q in range(count):
+            rises_left = (tile[LEFT, j, q] > tile[LEFT, j + 1, q]) & (j + 1 < lane[POINT, q])
+            rises_right = (tile[RIGHT, j, q] < tile[RIGHT, j + 1, q]) & (j > lane[POINT, q])
+            lane[N_RISING, q] += rises_left | rises_right
+    for q in range(count):
+        lane[CLEAR, q] = lane[N_RISING, q] == 0.0
 
 
 @_helper

@@ -1,0 +1,41 @@
+# Each target sets up what it needs in .venv; PYTHON names the interpreter, 3.11 or newer.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+
+.PHONY: demo test lint check bench clean
+
+demo: $(VENV)/.demo
+	$(BIN)/ordinalrisk demo
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report term-missing:skip-covered
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+check: lint test
+
+bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/against_mapie.py
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) ".[plots]"
+	@touch $@
+
+$(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) ".[test]"
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) ".[bench]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) dist demo .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis

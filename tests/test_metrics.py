@@ -1,0 +1,307 @@
+"""Metrics: a hand-made example, brute force, and intervals that cover as often as they say."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from ordinalrisk import CostTableLoss, DivergenceLoss, IntervalSet, WeightedLoss, metrics
+from ordinalrisk.losses import as_loss
+from ordinalrisk.metrics import Estimate
+
+# Six rows, four classes. Class "severe" has no rows, "none" is always covered.
+CLASSES = ["none", "mild", "moderate", "severe"]
+SETS = IntervalSet([0, 0, 1, 2, 3, 1], [0, 1, 2, 3, 3, 1], CLASSES)
+Y = ["none", "none", "mild", "mild", "mild", "moderate"]
+# distance from label to interval:     0       0       0       1       2       1
+LOSSES = [
+    "coverage",
+    "divergence",
+    WeightedLoss([1, 2, 3, 4]),
+    WeightedLoss([1, 2, 3, 4], normalize=False),
+    DivergenceLoss(2, under=3),
+    DivergenceLoss(positions=[0, 1, 10, 100], normalize=False),
+    CostTableLoss([[0, 1, 2, 3], [5, 0, 1, 9], [50, 20, 0, 1], [7, 7, 7, 0]], normalize=False),
+]
+
+# Every metric as a function of labels, sets and keywords.
+METRICS = {
+    "risk": metrics.risk,
+    "risk of divergence": lambda y, sets, **kw: metrics.risk(y, sets, "divergence", **kw),
+    "coverage": metrics.coverage,
+    "class_coverage": metrics.class_coverage,
+    "class_risk": metrics.class_risk,
+    "mean_size": lambda y, sets, **kw: metrics.mean_size(sets, **kw),
+    "size_histogram": lambda y, sets, **kw: metrics.size_histogram(sets, **kw),
+    "centroid_histogram": lambda y, sets, **kw: metrics.centroid_histogram(sets, **kw),
+    "distance_when_missed": metrics.distance_when_missed,
+}
+ARRAYS = {"class_coverage": 5, "class_risk": 5, "size_histogram": 5, "centroid_histogram": 9}
+each_metric = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+
+
+def random_rows(n=500, n_classes=5, seed=0):
+    """Random intervals and labels; the last class has no rows."""
+    rng = np.random.default_rng(seed)
+    ends = np.sort(rng.integers(0, n_classes, (n, 2)), axis=1)
+    return rng.integers(0, n_classes - 1, n), IntervalSet(ends[:, 0], ends[:, 1], range(n_classes))
+
+
+def row_cost(table, y, lower, upper):
+    """The cost of one row by the definition: ``G[y, nearest end]``, nothing if covered."""
+    if lower <= y <= upper:
+        return 0.0
+    return table[y][lower] if y < lower else table[y][upper]
+
+
+def mean(values):
+    return math.fsum(values) / len(values) if values else math.nan
+
+
+# by hand
+
+
+def test_losses_by_hand():
+    assert metrics.losses(Y, SETS).tolist() == [0, 0, 0, 1, 1, 1]
+    np.testing.assert_allclose(metrics.losses(Y, SETS, "divergence"), np.array([0, 0, 0, 1, 2, 1]) / 3)
+    assert metrics.losses(Y, SETS, WeightedLoss([1, 2, 4, 4])).tolist() == [0, 0, 0, 0.5, 0.5, 1]
+
+
+def test_risk_by_hand():
+    assert metrics.risk(Y, SETS) == 0.5
+    assert metrics.risk(Y, SETS, "coverage") == 0.5
+    assert metrics.risk(Y, SETS, "divergence") == pytest.approx(4 / 18, rel=1e-15)
+    assert metrics.risk(Y, SETS, DivergenceLoss(normalize=False)) == pytest.approx(4 / 6, rel=1e-15)
+
+
+def test_coverage_by_hand():
+    assert metrics.coverage(Y, SETS) == 0.5
+
+
+def test_class_coverage_by_hand():
+    np.testing.assert_allclose(metrics.class_coverage(Y, SETS), [1, 1 / 3, 0, np.nan], rtol=1e-15)
+
+
+def test_class_risk_by_hand():
+    np.testing.assert_allclose(metrics.class_risk(Y, SETS), [0, 2 / 3, 1, np.nan], rtol=1e-15)
+    np.testing.assert_allclose(
+        metrics.class_risk(Y, SETS, "divergence"), [0, 1 / 3, 1 / 3, np.nan], rtol=1e-15
+    )
+
+
+def test_mean_size_by_hand():
+    assert metrics.mean_size(SETS) == 1.5
+
+
+def test_size_histogram_by_hand():
+    assert metrics.size_histogram(SETS).tolist() == [0.5, 0.5, 0, 0]
+
+
+def test_centroid_histogram_by_hand():
+    assert (metrics.centroid_histogram(SETS) * 6).tolist() == [1, 1, 1, 1, 0, 1, 1]
+
+
+def test_distance_when_missed_by_hand():
+    assert metrics.distance_when_missed(Y, SETS) == pytest.approx(4 / 3, rel=1e-15)
+
+
+# by brute force
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_losses_are_those_of_the_nearest_end(loss):
+    y, sets = random_rows(300, 4)
+    table = as_loss(loss).cost_table(4)
+    expected = [row_cost(table, *row) for row in zip(y, sets.lower_index, sets.upper_index, strict=True)]
+    assert metrics.losses(y, sets, loss).tolist() == expected
+    assert metrics.risk(y, sets, loss) == pytest.approx(mean(expected), rel=1e-12)
+    by_class = [mean([cost for cost, k in zip(expected, y, strict=True) if k == c]) for c in range(4)]
+    np.testing.assert_allclose(metrics.class_risk(y, sets, loss), by_class, rtol=1e-12)
+
+
+def test_coverage_by_brute_force():
+    y, sets = random_rows()
+    inside = [
+        k in range(low, up + 1) for k, low, up in zip(y, sets.lower_index, sets.upper_index, strict=True)
+    ]
+    assert metrics.coverage(y, sets) == mean(inside)
+    assert metrics.coverage(y, sets) + metrics.risk(y, sets) == pytest.approx(1, abs=1e-15)
+    by_class = [mean([hit for hit, k in zip(inside, y, strict=True) if k == c]) for c in range(5)]
+    np.testing.assert_allclose(metrics.class_coverage(y, sets), by_class, rtol=1e-15)
+    np.testing.assert_allclose(
+        metrics.class_coverage(y, sets) + metrics.class_risk(y, sets), [1, 1, 1, 1, np.nan]
+    )
+
+
+def test_sizes_by_brute_force():
+    _, sets = random_rows()
+    sizes = sets.mask().sum(axis=1).tolist()
+    assert metrics.mean_size(sets) == pytest.approx(mean(sizes), rel=1e-15)
+    assert metrics.size_histogram(sets).tolist() == [sizes.count(size) / 500 for size in range(1, 6)]
+    assert metrics.size_histogram(sets) @ np.arange(1, 6) == pytest.approx(metrics.mean_size(sets), rel=1e-13)
+
+
+def test_centroids_by_brute_force():
+    _, sets = random_rows()
+    centroids = [mean(np.flatnonzero(row).tolist()) for row in sets.mask()]
+    histogram = metrics.centroid_histogram(sets)
+    assert histogram.tolist() == [centroids.count(half / 2) / 500 for half in range(9)]
+    assert histogram.sum() == pytest.approx(1, abs=1e-15)
+
+
+def test_distance_by_brute_force():
+    y, sets = random_rows()
+    distances = [
+        min(abs(k - label) for label in range(low, up + 1))
+        for k, low, up in zip(y, sets.lower_index, sets.upper_index, strict=True)
+    ]
+    missed = [distance for distance in distances if distance]
+    assert metrics.distance_when_missed(y, sets) == pytest.approx(mean(missed), rel=1e-14)
+
+
+# edges
+
+
+@each_metric
+@pytest.mark.parametrize("confidence", [None, 0.9])
+def test_labels_by_name_and_by_number_are_the_same(metric, confidence):
+    y, sets = random_rows(60, 4)
+    named = IntervalSet(sets.lower_index, sets.upper_index, CLASSES)
+    computed = metric([CLASSES[k] for k in y], named, confidence=confidence)
+    np.testing.assert_array_equal(computed, metric(y, sets, confidence=confidence))
+
+
+def test_nothing_missed_has_no_distance():
+    sets = IntervalSet([0, 0], [2, 2], range(3))
+    assert math.isnan(metrics.distance_when_missed([0, 2], sets))
+    assert metrics.coverage([0, 2], sets) == 1
+    assert metrics.risk([0, 2], sets) == 0
+    estimate = metrics.distance_when_missed([0, 2], sets, confidence=0.9)
+    assert all(math.isnan(part) for part in estimate)
+
+
+@pytest.mark.parametrize("metric", [metrics.class_coverage, metrics.class_risk])
+def test_an_absent_class_is_nan_with_its_interval(metric):
+    estimate = metric(Y, SETS, confidence=0.9)
+    for part in estimate:
+        assert np.isnan(part).tolist() == [False, False, False, True]
+
+
+@each_metric
+@pytest.mark.parametrize("confidence", [None, 0.9])
+def test_no_rows_are_nan(metric, confidence):
+    empty = IntervalSet([], [], range(3))
+    for labels in ([], np.array([], int)):
+        assert np.isnan(np.asarray(metric(labels, empty, confidence=confidence))).all()
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_results_are_plain_floats_or_arrays(name):
+    y, sets = random_rows()
+    value = METRICS[name](y, sets)
+    estimate = METRICS[name](y, sets, confidence=0.9)
+    assert isinstance(estimate, Estimate)
+    np.testing.assert_array_equal(estimate.value, value)
+    for part in (value, *estimate):
+        if name in ARRAYS:
+            assert part.shape == (ARRAYS[name],)
+            assert part.dtype == np.float64
+        else:
+            assert type(part) is float
+
+
+@pytest.mark.parametrize("name", ["risk", "coverage", "class_coverage", "class_risk", "distance_when_missed"])
+def test_another_number_of_labels_is_an_error(name):
+    with pytest.raises(ValueError, match=r"6 rows.*got shape \(5,\)"):
+        METRICS[name](Y[:5], SETS)
+    with pytest.raises(ValueError, match=r"y\[5\] is 'fatal', which is not one of the classes"):
+        METRICS[name]([*Y[:5], "fatal"], SETS)
+
+
+# confidence
+
+
+@each_metric
+@pytest.mark.parametrize("confidence", [0, 1, -0.5, 1.5, 95, math.nan, math.inf], ids=str)
+def test_confidence_outside_zero_and_one_is_an_error(metric, confidence):
+    message = rf"confidence must lie strictly between 0 and 1; got {confidence}"
+    with pytest.raises(ValueError, match=message):
+        metric(Y, SETS, confidence=confidence)
+
+
+@each_metric
+def test_more_confidence_is_a_wider_interval_around_the_value(metric):
+    y, sets = random_rows(200)
+    narrow, wide = metric(y, sets, confidence=0.5), metric(y, sets, confidence=0.99)
+    there = ~np.isnan(np.atleast_1d(narrow.value))
+    ends = [
+        np.atleast_1d(part)[there] for part in (wide.low, narrow.low, narrow.value, narrow.high, wide.high)
+    ]
+    for before, after in pairwise(ends):
+        assert (before <= after).all()
+    assert (ends[0] < ends[-1]).all()
+
+
+@each_metric
+def test_intervals_are_the_same_every_time(metric):
+    y, sets = random_rows()
+    np.random.seed(0)  # noqa: NPY002 - the global state must not matter
+    first = metric(y, sets, confidence=0.95)
+    np.random.seed(1)  # noqa: NPY002
+    np.testing.assert_array_equal(metric(y, sets, confidence=0.95), first)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
+@pytest.mark.parametrize(("n", "k"), [(1, 0), (1, 1), (10, 0), (10, 3), (10, 10), (1000, 951)])
+def test_the_interval_of_a_proportion_is_exact_binomial(n, k, confidence):
+    sets = IntervalSet([0] * n, [0] * n, range(2))
+    y = np.arange(n) >= k
+    estimate = metrics.coverage(y.astype(int), sets, confidence=confidence)
+    exact = binomtest(k, n).proportion_ci(confidence, method="exact")
+    assert estimate.value == k / n
+    assert (estimate.low, estimate.high) == pytest.approx((exact.low, exact.high), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["class_coverage", "size_histogram", "centroid_histogram"])
+def test_the_intervals_of_many_proportions_are_exact_binomial(name):
+    y, sets = random_rows()
+    estimate = METRICS[name](y, sets, confidence=0.95)
+    sizes = (
+        [np.count_nonzero(y == c) for c in range(5)]
+        if name == "class_coverage"
+        else [500] * len(estimate.value)
+    )
+    for n, value, low, high in zip(sizes, *estimate, strict=True):
+        if n:
+            exact = binomtest(round(value * n), n).proportion_ci(0.95, method="exact")
+            assert (low, high) == pytest.approx((exact.low, exact.high), rel=1e-9, abs=1e-12)
+
+
+def test_the_interval_of_a_mean_narrows_as_the_bootstrap_does():
+    """For many rows it is the normal interval: 1.96 standard errors on each side, within 10 %."""
+    y, sets = random_rows(20_000)
+    estimate = metrics.risk(y, sets, "divergence", confidence=0.95)
+    error = metrics.losses(y, sets, "divergence").std() / math.sqrt(20_000)
+    assert estimate.high - estimate.low == pytest.approx(2 * 1.96 * error, rel=0.1)
+    assert (estimate.high + estimate.low) / 2 == pytest.approx(estimate.value, abs=0.2 * error)
+
+
+def test_the_interval_of_risk_covers_the_true_mean_as_often_as_it_says():
+    """300 samples of 200 rows at 95 %: the count of covering intervals lies within 2.5 standard errors.
+
+    A percentile bootstrap of a bounded mean covers a little less than it says; at 200 rows by about 1 %.
+    """
+    draws, n = 300, 200
+    rng = np.random.default_rng(0)
+    table = DivergenceLoss().cost_table(4)
+    truth = np.array([0.7, 0.15, 0.1, 0.05])  # of the labels, with the interval always [0, 0]
+    risk = truth @ table[:, 0]
+    sets = IntervalSet([0] * n, [0] * n, range(4))
+    covered = 0
+    for _ in range(draws):
+        estimate = metrics.risk(rng.choice(4, n, p=truth), sets, "divergence", confidence=0.95)
+        covered += estimate.low <= risk <= estimate.high
+    error = math.sqrt(0.95 * 0.05 / draws)
+    assert 0.95 - 0.01 - 2.5 * error <= covered / draws <= 0.95 + 2.5 * error
