@@ -161,6 +161,22 @@ def test_kernels_run_in_many_threads_at_once():
         assert_same_bits(result, expected)
 
 
+def test_kernels_compile_where_nothing_can_be_kept(monkeypatch):
+    """numba refuses to cache where no folder can be written; the kernels then compile without."""
+    compile_kernel = cpu.njit
+
+    def njit_without_cache(*args, **options):
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return compile_kernel(*args, **options)
+
+    monkeypatch.setattr(cpu, "njit", njit_without_cache)
+    cpu._compiled.cache_clear()
+    costs = CostTable.of(orisk.WeightedLoss(), 3).gains
+    assert cpu.point_labels(np.array([[0.2, 0.5, 0.3]]), costs, "mode").tolist() == [1]
+    cpu._compiled.cache_clear()
+
+
 INTERPRETED = """
 import numpy as np, test_kernels as t
 from ordinalrisk.kernels import cpu

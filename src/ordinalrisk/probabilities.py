@@ -146,10 +146,14 @@ def as_matrix(values: Any, name: str = "proba", fewest: int = 2) -> NDArray[Any]
         )
     if array.dtype in (np.float32, np.float64):
         return array
-    try:
-        return array.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must hold numbers; got an array of type {array.dtype}.") from None
+    if array.dtype.kind in "biuf" or (
+        array.dtype == object and not any(isinstance(v, str) for v in array.flat)
+    ):
+        try:
+            return array.astype(np.float64)
+        except (TypeError, ValueError):
+            pass
+    raise ValueError(f"{name} must hold numbers; got an array of type {array.dtype}.")
 
 
 def to_numpy(values: Any, name: str) -> NDArray[Any]:

@@ -176,7 +176,12 @@ def _compiled(kernel: Callable[..., Any], dtype: np.dtype[Any]) -> Callable[...,
         _intervals: (labels, ends, ends, costs, code, code, types.float64),
         _steps: (labels, labels, types.float64[::1], ends, ends, costs, code, code),
     }
-    compiled: Callable[..., Any] = njit((proba, *rest[kernel], tile, lane), **_OPTIONS, cache=True)(kernel)
+    signature = (proba, *rest[kernel], tile, lane)
+    compiled: Callable[..., Any]
+    try:
+        compiled = njit(signature, **_OPTIONS, cache=True)(kernel)
+    except RuntimeError:  # a read-only image without a home: nowhere to keep what was compiled
+        compiled = njit(signature, **_OPTIONS)(kernel)
     return compiled
 
 

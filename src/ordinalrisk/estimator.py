@@ -1,0 +1,307 @@
+"""OrdinalRiskClassifier: the scikit-learn meta-estimator."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state, get_tags, indexable
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _routing_enabled,
+    process_routing,
+)
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_method_params, check_is_fitted, column_or_1d
+
+from ordinalrisk.calibration import Guarantee, checked_alpha
+from ordinalrisk.controller import RiskController
+from ordinalrisk.exact import as_fraction
+from ordinalrisk.intervals import IntervalSet
+from ordinalrisk.labels import Classes, _ordered_categories, as_classes, class_indices, resolve_classes
+from ordinalrisk.probabilities import as_matrix, to_numpy
+
+
+class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that also predicts label intervals whose expected loss is at most ``alpha``.
+
+    It trains any scikit-learn classifier on a part of the rows and calibrates a :class:`RiskController` on
+    the others. A model that is trained already comes in a :class:`~sklearn.frozen.FrozenEstimator`.
+
+    Parameters
+    ----------
+    estimator : classifier
+        A classifier with ``predict_proba``.
+    loss, alpha, growth
+        As for :class:`RiskController`.
+    classes : sequence, optional
+        The labels in order. By default those of an ordered pandas categorical or polars Enum ``y``, else the
+        sorted labels. Labels that the estimator was not trained on get probability 0.
+    calibration_size : float or int
+        The share of the rows, or their number, that :meth:`fit` holds out to calibrate with.
+    random_state : int, RandomState instance or None
+        Which rows those are.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The trained model.
+    controller_ : RiskController
+        The calibrated controller.
+    classes_ : array
+        The labels in order, as are the columns of :meth:`predict_proba`. scikit-learn's scores of
+        probabilities (``neg_log_loss``, ``roc_auc_ovr``) suppose sorted labels, and are wrong for others.
+    n_features_in_, feature_names_in_
+        Those of ``estimator_``, if it has them.
+
+    See Also
+    --------
+    RiskController : The same for class probabilities, from whatever model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 2))
+    >>> severity = np.digitize(X[:, 0] + 0.5 * rng.normal(size=1000), [-1, 0, 1])
+    >>> y = np.array(["None", "Mild", "Moderate", "Severe"])[severity]
+    >>> model = OrdinalRiskClassifier(
+    ...     LogisticRegression(), alpha=0.05, classes=["None", "Mild", "Moderate", "Severe"], random_state=0
+    ... )
+    >>> model.fit(X, y).predict_set([[-2.0, 0.0], [0.0, 0.0]])
+    IntervalSet of 2 rows, 4 classes, mean size 1.5
+      0  None
+      1  Mild..Moderate
+    """
+
+    estimator_: Any
+    controller_: RiskController
+    classes_: Classes
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        loss: Any = "coverage",
+        alpha: Any = 0.1,
+        growth: Any = "frontier",
+        classes: Any = None,
+        calibration_size: float = 0.25,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.loss = loss
+        self.alpha = alpha
+        self.growth = growth
+        self.classes = classes
+        self.calibration_size = calibration_size
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
+        """Train a clone of the estimator on some of the rows and calibrate it on the others.
+
+        Each class is held out in its share of ``y``, except that at least one row of it trains the model: a
+        class with a single row takes no part in the calibration. With a ``FrozenEstimator`` there is nothing
+        to train, and all rows calibrate.
+
+        The guarantee is for calibration rows that are exchangeable with new ones, drawn without regard to
+        their labels. A stratified draw comes close to that unless many classes have only a few rows; the risk
+        can then exceed ``alpha``. For the guarantee to the letter, hold rows out at random, train on the
+        others and :meth:`calibrate` the model in a ``FrozenEstimator``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            The features.
+        y : array-like of shape (n,)
+            The labels.
+        **fit_params
+            Metadata for the estimator's ``fit``, such as ``sample_weight``; with metadata routing, what it
+            requests. What has a value for each row is cut to the training rows. Calibration uses none of it.
+        """
+        if isinstance(self.estimator, FrozenEstimator):
+            return self.calibrate(X, y)
+        _require_probabilities(self.estimator)
+        order = self._label_order(y)
+        X, y = indexable(X, column_or_1d(to_numpy(y, "y"), warn=True))
+        controller = self._controller(_sorted_labels(y) if order is None else order)
+        indices = class_indices(y, controller.classes, len(y))
+        train, held_out = _stratified_split(indices, self.calibration_size, self.random_state)
+        if _routing_enabled():
+            fit_params = process_routing(self, "fit", **fit_params)["estimator"]["fit"]
+        estimator = clone(self.estimator).fit(
+            _safe_indexing(X, train), y[train], **_check_method_params(X, fit_params, train)
+        )
+        return self._calibrate(estimator, controller, _safe_indexing(X, held_out), y[held_out])
+
+    def calibrate(self, X: Any, y: Any) -> Self:
+        """Calibrate a model that is trained already, on all rows given.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Features of rows that the model was not trained on.
+        y : array-like of shape (n,)
+            Their labels.
+        """
+        if isinstance(self.estimator, FrozenEstimator):
+            estimator = self.estimator
+            check_is_fitted(estimator.estimator)
+            _require_probabilities(estimator.estimator)
+            classes = np.asarray(estimator.classes_)
+        else:
+            self._require_fitted()
+            estimator, classes = self.estimator_, self.classes_
+        order = self._label_order(y)
+        controller = self._controller(classes if order is None else order)
+        return self._calibrate(estimator, controller, X, column_or_1d(to_numpy(y, "y"), warn=True))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label that the estimator predicts for each row."""
+        self._require_fitted()
+        labels: NDArray[Any] = self.estimator_.predict(X)
+        return labels
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Class probabilities, columns in the order of ``classes_``."""
+        self._require_fitted()
+        return _probabilities(self.estimator_, X, self.classes_)
+
+    def predict_set(self, X: Any, *, alpha: Any = None) -> IntervalSet:
+        """The interval of each row; at another risk than the one calibrated for, if ``alpha`` is given."""
+        proba = self.predict_proba(X)
+        return self.controller_.predict_set(proba, alpha=alpha)
+
+    def guarantee(self, alpha: Any = None) -> Guarantee:
+        """What holds for new rows, as :meth:`RiskController.guarantee` has it."""
+        self._require_fitted()
+        return self.controller_.guarantee(alpha)
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many features the model was trained on."""
+        n_features: int = self.estimator_.n_features_in_
+        return n_features
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Their names."""
+        names: NDArray[Any] = self.estimator_.feature_names_in_
+        return names
+
+    def get_metadata_routing(self) -> Any:
+        """Where metadata goes: that of ``fit`` to the estimator's ``fit``."""
+        return (
+            MetadataRouter(owner=type(self).__name__)
+            .add_self_request(self)
+            .add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+    def _label_order(self, y: Any) -> Classes | None:
+        """The order that ``classes`` or ``y`` gives, if one of them does."""
+        labels = _ordered_categories(y) if self.classes is None else self.classes
+        return None if labels is None else resolve_classes(self.classes, y, len(as_classes(labels)))
+
+    def _controller(self, classes: Classes) -> RiskController:
+        """The controller to calibrate, its parameters checked before any time goes into training."""
+        if len(classes) < 2:
+            raise ValueError(
+                f"There must be at least two classes to choose from; got only one class: {classes.tolist()}."
+            )
+        controller = RiskController(self.loss, self.alpha, self.growth, classes)
+        checked_alpha(as_fraction(self.alpha, "alpha"), controller.loss.bound(len(classes)))
+        return controller
+
+    def _calibrate(self, estimator: Any, controller: RiskController, X: Any, y: Any) -> Self:
+        controller.calibrate(_probabilities(estimator, X, controller.classes), y)
+        self.estimator_, self.controller_, self.classes_ = estimator, controller, controller.classes
+        return self
+
+    def _require_fitted(self) -> None:
+        check_is_fitted(
+            self,
+            "controller_",
+            msg="This %(name)s is not fitted yet; call fit(X, y), or pass a trained model in a "
+            "FrozenEstimator and call calibrate(X, y).",
+        )
+
+
+def _require_probabilities(estimator: Any) -> None:
+    if not hasattr(estimator, "predict_proba"):
+        raise ValueError(
+            f"{estimator!r} has no predict_proba, and intervals are made from class probabilities: use "
+            "another classifier, or wrap it in sklearn.calibration.CalibratedClassifierCV."
+        )
+
+
+def _sorted_labels(y: NDArray[Any]) -> Classes:
+    try:
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        return np.unique(y)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in y.tolist()})
+        raise ValueError(
+            f"The labels in y cannot be sorted, being of types {kinds}; name them in order with classes=."
+        ) from None
+
+
+def _probabilities(estimator: Any, X: Any, classes: Classes) -> NDArray[Any]:
+    """The estimator's probabilities with a column for each of ``classes``, in their order."""
+    proba = as_matrix(estimator.predict_proba(X), fewest=1)
+    trained_on = estimator.classes_
+    column = class_indices(trained_on, classes, len(trained_on), "estimator.classes_")
+    if np.array_equal(column, np.arange(len(classes))):
+        return proba
+    ordered = np.zeros((len(proba), len(classes)), proba.dtype)
+    ordered[:, column] = proba
+    return ordered
+
+
+def _stratified_split(
+    labels: NDArray[np.int64], size: Any, random_state: Any
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows to train on, among them one of every class, and rows held out in the shares of the classes."""
+    n, members = len(labels), np.bincount(labels)
+    n_held_out = _rows_held_out(size, n, int(np.count_nonzero(members)))
+    random = check_random_state(random_state)
+    shuffled = random.permutation(n)
+    rows = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    label = labels[rows]
+    rank = np.arange(n) - (np.cumsum(members) - members)[label]
+    # Each class has its rows evenly on [0, 1), so the end of it holds the same share of every class; where a
+    # row lies in its own stretch is random, so that rounding favours no class.
+    place = (rank + random.uniform(size=n)) / members[label]
+    place[rank == 0] = -1
+    held_out = np.zeros(n, bool)
+    held_out[rows[np.argsort(place)[n - n_held_out :]]] = True
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
+def _rows_held_out(size: Any, n: int, n_classes: int) -> int:
+    if isinstance(size, int | np.integer) and not isinstance(size, bool) and size >= 1:
+        n_held_out = int(size)
+    elif isinstance(size, float | np.floating) and 0 < size < 1:
+        n_held_out = math.ceil(as_fraction(size) * n)
+    else:
+        raise ValueError(
+            "calibration_size must be a share of the rows, strictly between 0 and 1, or a number of rows, at "
+            f"least 1; got {size!r}."
+        )
+    if n_held_out > n - n_classes:
+        raise ValueError(
+            f"calibration_size={size!r} would hold out {n_held_out} of {n} rows, but at most {n - n_classes} "
+            f"can be: the model trains on at least one row of each of the {n_classes} classes."
+        )
+    return n_held_out
