@@ -23,8 +23,11 @@ from ordinalrisk.calibration import Guarantee, checked_alpha
 from ordinalrisk.controller import RiskController
 from ordinalrisk.exact import as_fraction
 from ordinalrisk.intervals import IntervalSet
-from ordinalrisk.labels import Classes, _ordered_categories, as_classes, class_indices, resolve_classes
+from ordinalrisk.labels import Classes, as_classes, class_indices, ordered_categories, resolve_classes
 from ordinalrisk.probabilities import as_matrix, to_numpy
+
+# Classes of which fewer rows would be held out share a stratum.
+_FEWEST_HELD_OUT_OF_A_STRATUM = 10
 
 
 class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -54,8 +57,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     controller_ : RiskController
         The calibrated controller.
     classes_ : array
-        The labels in order, as are the columns of :meth:`predict_proba`. scikit-learn's scores of
-        probabilities (``neg_log_loss``, ``roc_auc_ovr``) suppose sorted labels, and are wrong for others.
+        The labels sorted, as scikit-learn's scores want the columns of :meth:`predict_proba`. Their order on
+        the scale is ``controller_.classes_``.
     n_features_in_, feature_names_in_
         Those of ``estimator_``, if it has them.
 
@@ -106,14 +109,10 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
         """Train a clone of the estimator on some of the rows and calibrate it on the others.
 
-        Each class is held out in its share of ``y``, except that at least one row of it trains the model: a
-        class with a single row takes no part in the calibration. With a ``FrozenEstimator`` there is nothing
-        to train, and all rows calibrate.
-
-        The guarantee is for calibration rows that are exchangeable with new ones, drawn without regard to
-        their labels. A stratified draw comes close to that unless many classes have only a few rows; the risk
-        can then exceed ``alpha``. For the guarantee to the letter, hold rows out at random, train on the
-        others and :meth:`calibrate` the model in a ``FrozenEstimator``.
+        Rows are held out in the shares of their classes, and classes with few rows are one stratum together:
+        stratifying those too would make calibration rows unlike new ones and break the guarantee. A class
+        may so be missing from the training rows; it then gets probability 0. With a ``FrozenEstimator``
+        there is nothing to train, and all rows calibrate.
 
         Parameters
         ----------
@@ -157,7 +156,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             classes = np.asarray(estimator.classes_)
         else:
             self._require_fitted()
-            estimator, classes = self.estimator_, self.classes_
+            estimator, classes = self.estimator_, self.controller_.classes_
         order = self._label_order(y)
         controller = self._controller(classes if order is None else order)
         return self._calibrate(estimator, controller, X, column_or_1d(to_numpy(y, "y"), warn=True))
@@ -169,13 +168,14 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return labels
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Class probabilities, columns in the order of ``classes_``."""
+        """Class probabilities, columns in the order of ``classes_``: sorted."""
         self._require_fitted()
         return _probabilities(self.estimator_, X, self.classes_)
 
     def predict_set(self, X: Any, *, alpha: Any = None) -> IntervalSet:
         """The interval of each row; at another risk than the one calibrated for, if ``alpha`` is given."""
-        proba = self.predict_proba(X)
+        self._require_fitted()
+        proba = _probabilities(self.estimator_, X, self.controller_.classes_)
         return self.controller_.predict_set(proba, alpha=alpha)
 
     def guarantee(self, alpha: Any = None) -> Guarantee:
@@ -210,7 +210,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _label_order(self, y: Any) -> Classes | None:
         """The order that ``classes`` or ``y`` gives, if one of them does."""
-        labels = _ordered_categories(y) if self.classes is None else self.classes
+        labels = ordered_categories(y) if self.classes is None else self.classes
         return None if labels is None else resolve_classes(self.classes, y, len(as_classes(labels)))
 
     def _controller(self, classes: Classes) -> RiskController:
@@ -225,7 +225,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _calibrate(self, estimator: Any, controller: RiskController, X: Any, y: Any) -> Self:
         controller.calibrate(_probabilities(estimator, X, controller.classes), y)
-        self.estimator_, self.controller_, self.classes_ = estimator, controller, controller.classes
+        self.estimator_, self.controller_ = estimator, controller
+        self.classes_ = np.unique(controller.classes)
         return self
 
     def _require_fitted(self) -> None:
@@ -272,24 +273,25 @@ def _probabilities(estimator: Any, X: Any, classes: Classes) -> NDArray[Any]:
 def _stratified_split(
     labels: NDArray[np.int64], size: Any, random_state: Any
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows to train on, among them one of every class, and rows held out in the shares of the classes."""
-    n, members = len(labels), np.bincount(labels)
-    n_held_out = _rows_held_out(size, n, int(np.count_nonzero(members)))
+    """Rows to train on, and rows held out in the shares of the classes."""
+    n = len(labels)
+    n_held_out = _rows_held_out(size, n)
     random = check_random_state(random_state)
+    rare = np.bincount(labels) * n_held_out < _FEWEST_HELD_OUT_OF_A_STRATUM * n
+    stratum = np.where(rare[labels], len(rare), labels)
+    members = np.bincount(stratum)
     shuffled = random.permutation(n)
-    rows = shuffled[np.argsort(labels[shuffled], kind="stable")]
-    label = labels[rows]
-    rank = np.arange(n) - (np.cumsum(members) - members)[label]
-    # Each class has its rows evenly on [0, 1), so the end of it holds the same share of every class; where a
-    # row lies in its own stretch is random, so that rounding favours no class.
-    place = (rank + random.uniform(size=n)) / members[label]
-    place[rank == 0] = -1
+    rows = shuffled[np.argsort(stratum[shuffled], kind="stable")]
+    rank = np.arange(n) - (np.cumsum(members) - members)[stratum[rows]]
+    # A stratum's rows lie evenly spaced on [0, 1), so any stretch of it holds their share of each stratum;
+    # where they begin is random, so that roundings favour none.
+    place = (rank + random.uniform(size=len(members))[stratum[rows]]) / members[stratum[rows]]
     held_out = np.zeros(n, bool)
     held_out[rows[np.argsort(place)[n - n_held_out :]]] = True
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
 
-def _rows_held_out(size: Any, n: int, n_classes: int) -> int:
+def _rows_held_out(size: Any, n: int) -> int:
     if isinstance(size, int | np.integer) and not isinstance(size, bool) and size >= 1:
         n_held_out = int(size)
     elif isinstance(size, float | np.floating) and 0 < size < 1:
@@ -299,9 +301,8 @@ def _rows_held_out(size: Any, n: int, n_classes: int) -> int:
             "calibration_size must be a share of the rows, strictly between 0 and 1, or a number of rows, at "
             f"least 1; got {size!r}."
         )
-    if n_held_out > n - n_classes:
+    if n_held_out >= n:
         raise ValueError(
-            f"calibration_size={size!r} would hold out {n_held_out} of {n} rows, but at most {n - n_classes} "
-            f"can be: the model trains on at least one row of each of the {n_classes} classes."
+            f"calibration_size={size!r} would hold out {n_held_out} of {n} rows and leave none to train on."
         )
     return n_held_out

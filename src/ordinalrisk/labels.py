@@ -24,9 +24,21 @@ def as_classes(classes: Any, name: str = "classes") -> Classes:
     return np.array(items, dtype=None if len(kinds) == 1 else object)
 
 
+def ordered_categories(y: Any) -> list[Any] | None:
+    """Categories that carry an order: an ordered pandas categorical's, a polars Enum's."""
+    dtype = getattr(y, "dtype", None)
+    categories = getattr(dtype, "categories", None)
+    if categories is None:
+        return None
+    library = type(y).__module__.partition(".")[0]
+    if library == "polars":
+        return list(categories) if type(dtype).__name__ == "Enum" else None
+    return list(categories) if dtype is not None and dtype.ordered else None
+
+
 def resolve_classes(classes: Any, y: Any, n_classes: int) -> Classes:
     """The classes in order: those given, else those that ``y`` itself brings, else ``0 .. K-1``."""
-    brought = _ordered_categories(y)
+    brought = ordered_categories(y)
     if classes is None:
         resolved = np.arange(n_classes) if brought is None else as_classes(brought)
     else:
@@ -92,15 +104,3 @@ def _numeric_indices(labels: NDArray[Any], classes: Classes) -> NDArray[np.int64
     place = np.searchsorted(classes[order], labels)
     found = order[np.minimum(place, K - 1)]
     return np.where(classes[found] == labels, found, -1)
-
-
-def _ordered_categories(y: Any) -> list[Any] | None:
-    """Categories that carry an order: an ordered pandas categorical's, a polars Enum's."""
-    dtype = getattr(y, "dtype", None)
-    categories = getattr(dtype, "categories", None)
-    if categories is None:
-        return None
-    library = type(y).__module__.partition(".")[0]
-    if library == "polars":
-        return list(categories) if type(dtype).__name__ == "Enum" else None
-    return list(categories) if dtype is not None and dtype.ordered else None
