@@ -824,3 +824,16 @@ def test_every_error_can_be_caught_as_a_value_error():
     assert issubclass(NotFittedError, ValueError)
     with pytest.raises(ValueError, match="not calibrated yet"):
         RiskController().predict_set([[0.5, 0.5]])
+
+
+@pytest.mark.parametrize("name", ["loss", "alpha", "growth", "classes"])
+def test_parameters_can_not_change_under_a_calibration(draw, name):
+    controller = orisk.RiskController(alpha=0.2).calibrate(*draw())
+    with pytest.raises(AttributeError, match=f"{name} can't change after the calibration"):
+        setattr(controller, name, 0.1)
+
+
+def test_nan_is_no_class(draw):
+    proba, y = draw(n_classes=3)
+    with pytest.raises(ValueError, match="NaN is none"):
+        orisk.RiskController(classes=[0, 1, float("nan")]).calibrate(proba, y)

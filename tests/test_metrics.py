@@ -305,3 +305,11 @@ def test_the_interval_of_risk_covers_the_true_mean_as_often_as_it_says():
         covered += estimate.low <= risk <= estimate.high
     error = math.sqrt(0.95 * 0.05 / draws)
     assert 0.95 - 0.01 - 2.5 * error <= covered / draws <= 0.95 + 2.5 * error
+
+
+def test_risk_of_a_loss_with_one_cost_has_the_binomial_interval():
+    """All rows covered: a bootstrap would claim certainty."""
+    sets = IntervalSet([0] * 20, [2] * 20, classes=[0, 1, 2])
+    estimate = metrics.risk([1] * 20, sets, WeightedLoss([3, 3, 3], normalize=False), confidence=0.95)
+    missed = binomtest(0, 20).proportion_ci(0.95, method="exact")
+    assert estimate == pytest.approx((0, 0, 3 * missed.high))

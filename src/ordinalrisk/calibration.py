@@ -46,14 +46,14 @@ def expectation_threshold(curve: RiskCurve, alpha: Fraction) -> float:
     return -math.inf if budget < 0 else curve.first_level_above(budget)
 
 
-def warn_if_uncertified(curve: RiskCurve, alpha: Fraction) -> None:
-    """Say so where there are too few calibration rows."""
+def warn_if_uncertified(curve: RiskCurve, alpha: Fraction, stacklevel: int = 3) -> None:
+    """Say so where there are too few calibration rows, at the caller's caller's line by default."""
     needed = rows_needed(alpha, curve.bound)
     if curve.n_rows < needed:
         warnings.warn(
             f"alpha={decimal_text(alpha)} needs at least {needed} calibration rows for a loss bounded by "
             f"{decimal_text(curve.bound)}; got {curve.n_rows}, so every set is the full scale.",
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
 
 

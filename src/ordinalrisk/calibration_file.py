@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from fractions import Fraction
+import re
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -19,7 +19,7 @@ import numpy as np
 
 from ordinalrisk import __version__
 from ordinalrisk.atomic import replacing
-from ordinalrisk.calibration import expectation_threshold
+from ordinalrisk.calibration import checked_alpha, expectation_threshold
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.exact import as_fraction, from_json, to_json
 from ordinalrisk.growth import GROWTH_RULES
@@ -73,6 +73,8 @@ def write(controller: RiskController, path: str | PathLike[str]) -> None:
     for label in document["classes"]:
         if not isinstance(label, str | int | float):
             raise ValueError(f"Class {label!r} can't be saved; classes must be strings or numbers.")
+        if isinstance(label, float) and not math.isfinite(label):
+            raise ValueError(f"Class {label!r} can't be saved; numbers among the classes must be finite.")
     document["digests"] = {field: _digest(document[field]) for field in FIELDS}
     with replacing(path) as temporary:
         temporary.write_text(_readable(document), encoding="utf-8")
@@ -96,6 +98,9 @@ def read(path: str | PathLike[str]) -> RiskController:
             raise _refusal(path, field, "is not part of the schema")
     if not isinstance(document["digests"], dict):
         raise _refusal(path, "digests", "must map fields to their digests")
+    for field in document["digests"]:
+        if field not in FIELDS:
+            raise _refusal(path, "digests", f"has an entry {field!r} that is not part of the schema")
     for field in FIELDS:
         if document["digests"].get(field) != _digest(document[field]):
             raise _refusal(path, field, "does not match its digest, so it was changed after it was saved")
@@ -104,16 +109,28 @@ def read(path: str | PathLike[str]) -> RiskController:
         field = "loss"
         loss = loss_from_dict(document["loss"])
         field = "growth"
+        _require(set(document["growth"]) == {"name", "point"}, "must have a name and a point")
         growth = GROWTH_RULES[document["growth"]["name"]](document["growth"]["point"])
+        field = "package_version"
+        _require(isinstance(document["package_version"], str), "must be text")
         field = "classes"
+        _require(
+            isinstance(document["classes"], list)
+            and all(isinstance(label, str | int | float) for label in document["classes"]),
+            "must be a list of strings or numbers",
+        )
         classes = as_classes(document["classes"])
         costs = CostTable.of(loss, len(classes))
         field = "alpha"
         alpha = from_json(document["alpha"])
+        checked_alpha(as_fraction(alpha), costs.bound)
         field = "bound"
-        _require(Fraction(document["bound"]) == costs.bound, "is not that of the loss")
+        _require(as_fraction(document["bound"]) == costs.bound, "is not that of the loss")
+        field = "n_rows"
+        n_rows = document["n_rows"]
+        _require(type(n_rows) is int and n_rows > 0, "must be a positive whole number")
         field = "curve"
-        curve = _curve(document["curve"], document["n_rows"], costs)
+        curve = _curve(document["curve"], n_rows, costs)
         field = "threshold"
         threshold = float.fromhex(document["threshold"]["hex"])
         _require(
@@ -123,7 +140,10 @@ def read(path: str | PathLike[str]) -> RiskController:
             threshold == expectation_threshold(curve, as_fraction(alpha)), "does not follow from the curve"
         )
         field = "data_sha256"
-        _require(isinstance(document["data_sha256"], str), "must be text")
+        sha256 = document["data_sha256"]
+        _require(
+            isinstance(sha256, str) and re.fullmatch("[0-9a-f]{64}", sha256) is not None, "must be a SHA-256"
+        )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise _refusal(path, field, f"is not valid: {error}") from None
 
@@ -140,22 +160,30 @@ def read(path: str | PathLike[str]) -> RiskController:
 def _curve(saved: dict[str, Any], n_rows: int, costs: CostTable) -> RiskCurve:
     levels = np.array(saved["levels"], np.float64)
     totals = saved["totals"]
+    _require(
+        isinstance(totals, list) and all(type(total) is int and total > 0 for total in totals),
+        "must have positive whole totals",
+    )
+    ties = saved["most_tied"]
+    _require(
+        type(ties) is int and (1 if totals else 0) <= ties <= (n_rows if totals else 0),
+        "must have between 1 and n_rows rows tied at a level, none without levels",
+    )
     small = not totals or max(totals) < 2**63
     curve = RiskCurve(
         levels,
         np.array(totals, np.int64 if small else object),
-        Fraction(saved["unit"]),
+        as_fraction(saved["unit"]),
         n_rows,
         costs.bound,
-        saved["most_tied"],
+        ties,
     )
     _require(levels.shape == curve.totals.shape and levels.ndim == 1, "must have a total for each level")
     _require(
         bool(np.isfinite(levels).all() and (np.diff(levels) > 0).all()), "must have increasing finite levels"
     )
-    _require(all(0 < a < b for a, b in pairwise(totals)), "must have increasing totals")
+    _require(all(a < b for a, b in pairwise(totals)), "must have increasing totals")
     _require(curve.unit == costs.unit, "has another unit than the loss")
-    _require(isinstance(n_rows, int) and n_rows > 0, "needs a positive number of rows")
     _require(
         curve.total_loss(math.inf) <= n_rows * costs.bound, "has a larger total than so many rows can have"
     )
@@ -169,16 +197,33 @@ def _require(holds: bool, otherwise: str) -> None:
 
 def _parsed(path: str | PathLike[str]) -> dict[str, Any]:
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
+        document = json.loads(
+            Path(path).read_text(encoding="utf-8"), object_pairs_hook=lambda pairs: _unrepeated(path, pairs)
+        )
+    except _RefusedError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not a whole JSON file ({error}); nothing was loaded.") from None
     if not isinstance(document, dict):
         raise _refusal(path, "format", "is missing")
     return document
 
 
-def _refusal(path: str | PathLike[str], field: str, problem: str) -> ValueError:
-    return ValueError(f"{path} can't be loaded: field {field!r} {problem}. Nothing was loaded.")
+class _RefusedError(ValueError):
+    """A file that is JSON, but no calibration."""
+
+
+def _unrepeated(path: str | PathLike[str], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for i, name in enumerate(names) if name in names[:i])
+        raise _refusal(path, repeated, "is there more than once")
+    return members
+
+
+def _refusal(path: str | PathLike[str], field: str, problem: str) -> _RefusedError:
+    return _RefusedError(f"{path} can't be loaded: field {field!r} {problem}. Nothing was loaded.")
 
 
 def _digest(value: Any) -> str:

@@ -76,7 +76,7 @@ class RiskController:
     >>> y = np.array([rng.choice(5, p=p) for p in proba])
     >>> controller = RiskController(loss="coverage", alpha=0.1).calibrate(proba[:500], y[:500])
     >>> controller.predict_set(proba[500:])
-    IntervalSet of 500 rows, 5 classes, mean size 2.9...
+    IntervalSet of 500 rows, 5 classes, mean size 3.1...
     """
 
     threshold_: float
@@ -91,6 +91,14 @@ class RiskController:
         self.alpha = as_number(alpha, "alpha")
         self.growth = as_growth(growth)
         self.classes = classes
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("loss", "alpha", "growth", "classes") and hasattr(self, "threshold_"):
+            raise AttributeError(
+                f"{name} can't change after the calibration it was made for; make a new RiskController"
+                f"{', or pass alpha to predict_set' if name == 'alpha' else ''}."
+            )
+        super().__setattr__(name, value)
 
     def calibrate(self, proba: Any, y: Any, *, point_labels: Any = None) -> RiskController:
         """Find the exact threshold on rows with known labels.
@@ -168,7 +176,7 @@ class RiskController:
             return self.threshold_
         exact = as_fraction(alpha, "alpha")
         threshold = expectation_threshold(self.risk_curve_, exact)
-        warn_if_uncertified(self.risk_curve_, exact)
+        warn_if_uncertified(self.risk_curve_, exact, stacklevel=4)
         return threshold
 
     def _require_calibrated(self) -> None:

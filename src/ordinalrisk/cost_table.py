@@ -63,7 +63,12 @@ class CostTable:
     @cached_property
     def values(self) -> NDArray[np.float64]:
         """``G`` in floating point, each entry correctly rounded."""
-        return np.array([[float(cost) for cost in row] for row in self.exact])
+        try:
+            return np.array([[float(cost) for cost in row] for row in self.exact])
+        except OverflowError:
+            raise ValueError(
+                f"The cost {self.bound} is too large for a float; use normalize=True or larger units."
+            ) from None
 
     @cached_property
     def bound(self) -> Fraction:

@@ -61,4 +61,8 @@ def decimal_text(value: Fraction) -> str:
     >>> decimal_text(Fraction(29, 100)), decimal_text(Fraction(1, 3)), decimal_text(Fraction(2))
     ('0.29', '1/3', '2')
     """
-    return repr(float(value)).removesuffix(".0") if as_fraction(float(value)) == value else str(value)
+    try:
+        near = float(value)
+    except OverflowError:
+        return str(value)
+    return repr(near).removesuffix(".0") if as_fraction(near) == value else str(value)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.kernels import InvalidRow
+from ordinalrisk.labels import class_indices
 from ordinalrisk.losses import as_loss
 from ordinalrisk.probabilities import as_matrix, raise_invalid_row
 
@@ -88,18 +89,7 @@ class GrowthRule(ABC):
             )
         if point_labels is None:
             return np.empty(0, np.int64)
-        points = np.asarray(point_labels)
-        if points.shape != (n_rows,):
-            raise ValueError(
-                f"point_labels must have shape ({n_rows},), one for each row; got {points.shape}."
-            )
-        wrong = ~((points >= 0) & (points < n_classes) & (points == np.floor(points)))
-        if wrong.any():
-            row = int(wrong.argmax())
-            raise ValueError(
-                f"point_labels[{row}] is {points[row]}; it must be a label index 0 .. {n_classes - 1}."
-            )
-        return points.astype(np.int64)
+        return class_indices(point_labels, np.arange(n_classes), n_rows, "point_labels")
 
 
 @dataclass(frozen=True)
@@ -154,7 +144,7 @@ def as_growth(growth: Any) -> GrowthRule:
     """The growth rule meant by a :class:`GrowthRule` or a name."""
     if isinstance(growth, GrowthRule):
         return growth
-    if growth in GROWTH_RULES:
+    if isinstance(growth, str) and growth in GROWTH_RULES:
         return GROWTH_RULES[growth]()
     raise ValueError(f"growth={growth!r} is not known; the growth rules are {list(GROWTH_RULES)}.")
 

@@ -48,8 +48,8 @@ class IntervalSet:
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, lower_index: Any, upper_index: Any, classes: Any) -> None:
-        self.lower_index: NDArray[np.int32] = np.asarray(lower_index, np.int32)
-        self.upper_index: NDArray[np.int32] = np.asarray(upper_index, np.int32)
+        self.lower_index: NDArray[np.int32] = _positions(lower_index, "lower_index")
+        self.upper_index: NDArray[np.int32] = _positions(upper_index, "upper_index")
         self.classes = as_classes(classes)
         if self.lower_index.ndim != 1 or self.lower_index.shape != self.upper_index.shape:
             raise ValueError(
@@ -148,3 +148,19 @@ class IntervalSet:
         if len(self) > _ROWS_SHOWN:
             lines.append(f"  ... {len(self) - _ROWS_SHOWN} more")
         return "\n".join(lines)
+
+
+def _positions(values: Any, name: str) -> NDArray[np.int32]:
+    """Whole numbers as int32, or an error: nothing is truncated or wrapped."""
+    array = np.asarray(values)
+    if array.dtype == np.int32:
+        return array
+    try:
+        with np.errstate(invalid="ignore"):
+            positions = array.astype(np.int32)
+        whole = bool((positions == array).all())
+    except (TypeError, ValueError, OverflowError):
+        whole = False
+    if not whole:
+        raise ValueError(f"{name} must hold label positions, whole numbers; got {values!r}.")
+    return positions

@@ -14,9 +14,14 @@ Classes = NDArray[Any]
 
 def as_classes(classes: Any, name: str = "classes") -> Classes:
     """The classes as a one-dimensional array of distinct labels, in the order given."""
-    items = to_numpy(classes, name).tolist()
-    if not isinstance(items, list) or any(isinstance(item, list) for item in items):
+    if isinstance(classes, list | tuple):  # as they are: numpy would turn numbers among strings into strings
+        items = [label.item() if isinstance(label, np.generic) else label for label in classes]
+    else:
+        items = to_numpy(classes, name).tolist()
+    if not isinstance(items, list) or any(isinstance(item, list | tuple | np.ndarray) for item in items):
         raise ValueError(f"{name} must be a sequence of labels in order; got {classes!r}.")
+    if any(label != label for label in items):
+        raise ValueError(f"{name} must be labels; NaN is none.")
     repeated = [label for i, label in enumerate(items) if label in items[:i]]
     if repeated:
         raise ValueError(f"{name} must be distinct; {repeated[0]!r} is there more than once.")
@@ -97,9 +102,9 @@ def require_column_order(proba: Any, classes: Classes) -> None:
 def _numeric_indices(labels: NDArray[Any], classes: Classes) -> NDArray[np.int64]:
     K = len(classes)
     if labels.dtype.kind in "iu" and np.array_equal(classes, np.arange(K)):
-        if labels.min() >= 0 and labels.max() < K:
-            return labels.astype(np.int64, copy=False)
-        return np.where((labels >= 0) & (labels < K), labels, -1).astype(np.int64)
+        inside = (labels >= 0) & (labels < K)
+        indices = labels.astype(np.int64, copy=False)
+        return indices if inside.all() else np.where(inside, indices, -1)
     order = np.argsort(classes)
     place = np.searchsorted(classes[order], labels)
     found = order[np.minimum(place, K - 1)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import decimal
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ordinalrisk.cost_table import CostTable, ExactTable, exact_table_checked
 from ordinalrisk.exact import Number, as_fraction, as_number, from_json, to_json
+from ordinalrisk.probabilities import to_numpy
 
 # Irrational costs (a fractional power of a distance) are part of the loss's definition: rounding them to
 # this many digits with decimal arithmetic makes them the same on every machine.
@@ -41,6 +42,8 @@ class IntervalLoss(ABC):
 
     def exact_costs(self, n_classes: int) -> ExactTable:
         """The cost table as exact rationals."""
+        if n_classes < 2:
+            raise ValueError(f"A cost table needs at least two classes; got {n_classes}.")
         table = self._natural_costs(n_classes)
         bound = max(max(row) for row in table)
         if bound == 0:
@@ -56,6 +59,18 @@ class IntervalLoss(ABC):
     def bound(self, n_classes: int) -> Fraction:
         """The largest cost ``B``; ``alpha`` lies between 0 and it."""
         return CostTable.of(self, n_classes).bound
+
+    def _exact_fields(self) -> tuple[Any, ...]:
+        """The parameters as the rationals they spell out: 0.1 is 1/10 and not the binary fraction near it."""
+        return tuple(_exactly(getattr(self, field.name)) for field in fields(self))  # type: ignore[arg-type]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, IntervalLoss) or type(other) is not type(self):
+            return NotImplemented
+        return self._exact_fields() == other._exact_fields()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._exact_fields()))
 
     def __repr__(self) -> str:
         given = [
@@ -73,7 +88,7 @@ class IntervalLoss(ABC):
         }
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@dataclass(frozen=True, init=False, repr=False, eq=False)
 class WeightedLoss(IntervalLoss):
     r"""A cost for every miss that depends on the true class only (paper, Section 2.3).
 
@@ -119,7 +134,7 @@ class WeightedLoss(IntervalLoss):
         )
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@dataclass(frozen=True, init=False, repr=False, eq=False)
 class DivergenceLoss(IntervalLoss):
     r"""Distance from the label to the interval, as a share of the scale (paper, Section 2.4).
 
@@ -203,7 +218,7 @@ class DivergenceLoss(IntervalLoss):
         )
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@dataclass(frozen=True, init=False, repr=False, eq=False)
 class CostTableLoss(IntervalLoss):
     """Any cost table: the hospital's or the bank's own.
 
@@ -288,7 +303,11 @@ def _freeze(loss: IntervalLoss, **values: Any) -> None:
 
 
 def _items(values: Any, name: str) -> list[Any]:
+    if hasattr(values, "columns") or type(values).__module__.partition(".")[0] == "torch":
+        values = to_numpy(values, name)  # frames iterate over their columns, a cost table is read by rows
     try:
+        if isinstance(values, Mapping | Set | str):
+            raise TypeError
         return list(values)
     except TypeError:
         raise ValueError(f"{name} must be a sequence of numbers; got {values!r}.") from None
@@ -298,6 +317,12 @@ def _numbers(values: Any, name: str) -> tuple[Number, ...] | None:
     if values is None:
         return None
     return tuple(as_number(value, f"{name}[{i}]") for i, value in enumerate(_items(values, name)))
+
+
+def _exactly(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_exactly(item) for item in value)
+    return value if value is None or isinstance(value, bool) else as_fraction(value)
 
 
 def _text(value: Any) -> str:

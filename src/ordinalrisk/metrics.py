@@ -44,6 +44,10 @@ def risk(y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float
     >>> risk([1, 1, 1], sets, "divergence")
     0.16666666666666666
     """
+    positive = np.unique(CostTable.of(as_loss(loss), len(sets.classes)).values)[1:]
+    if confidence is not None and len(positive) == 1:
+        missed = _proportion(~sets.contains(y), confidence)
+        return Estimate(*(float(positive[0]) * part for part in missed))
     return _mean(losses(y, sets, loss), confidence)
 
 

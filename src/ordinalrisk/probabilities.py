@@ -102,26 +102,26 @@ def from_logprobs(
     array([[0.   , 0.   , 0.   , 0.858, 0.142]])
     """
     column = {str(label).strip(): k for k, label in enumerate(classes)}
+    if len(column) < len(classes):
+        raise ValueError(f"classes must be distinct as tokens; got {list(classes)}.")
     proba = []
     for i, candidates in enumerate(rows):
-        pairs = (
-            list(candidates.items())
-            if isinstance(candidates, Mapping)
-            else [(candidate["token"], candidate["logprob"]) for candidate in candidates]
-        )
-        p = np.zeros(len(column))
+        pairs = _token_logprobs(candidates, i)
         for token, logprob in pairs:
-            if np.isnan(logprob) or logprob > 0:
+            if not logprob <= 0:
                 raise ValueError(
                     f"Row {i}: the log-probability of {token!r} is {logprob}; it must be at most 0."
                 )
-            if token.strip() in column:
-                p[column[token.strip()]] += np.exp(logprob)
-        if p.sum() == 0:
+        known = [(column[token.strip()], logprob) for token, logprob in pairs if token.strip() in column]
+        largest = max((logprob for _, logprob in known), default=-np.inf)
+        if largest == -np.inf:
             raise ValueError(
                 f"Row {i}: none of the labels {list(column)} is among the tokens "
                 f"{[token for token, _ in pairs]}."
             )
+        p = np.zeros(len(column))
+        for k, logprob in known:
+            p[k] += np.exp(logprob - largest)
         proba.append(p / p.sum())
     if not proba:
         raise ValueError("from_logprobs got no rows.")
@@ -178,8 +178,14 @@ def to_numpy(values: Any, name: str) -> NDArray[Any]:
     if library == "pandas" and hasattr(values, "columns"):
         array = values.to_numpy()
         return values.to_numpy(dtype=np.float64, na_value=np.nan) if _holds_missing(array) else array
+    if library == "polars" and hasattr(values, "collect"):
+        raise ValueError(f"{name} is a lazy frame; pass {name}.collect().")
     if library in ("pandas", "polars"):
         return np.asarray(values.to_numpy())
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        shown: NDArray[Any] = np.asarray(values.data).astype(object)
+        shown[np.ma.getmaskarray(values)] = None
+        return shown
     try:
         return np.asarray(values)
     except ValueError:
@@ -189,20 +195,36 @@ def to_numpy(values: Any, name: str) -> NDArray[Any]:
 def raise_invalid_row(proba: NDArray[Any], row: int) -> NoReturn:
     """Say what is wrong with a row that is no probability vector."""
     p = proba[row].astype(np.float64)
-    for wrong, what in ((np.isnan(p), "NaN"), (np.isinf(p), "infinite"), (p < 0, "negative")):
-        if wrong.any():
-            column = int(wrong.argmax())
-            remedy = " If these are logits, pass softmax(logits)." if what == "negative" else ""
-            raise ValueError(
-                f"proba has a {what} value at row {row}, column {column} ({p[column]}): "
-                f"probabilities must be finite and not negative.{remedy}"
-            )
+    wrong = ~(np.isfinite(p) & (p >= 0))
+    if wrong.any():
+        column = int(wrong.argmax())
+        value = p[column]
+        what = "NaN" if np.isnan(value) else "infinite" if np.isinf(value) else "negative"
+        remedy = " If these are logits, pass softmax(logits)." if what == "negative" else ""
+        raise ValueError(
+            f"proba has a {what} value at row {row}, column {column} ({value}): "
+            f"probabilities must be finite and not negative.{remedy}"
+        )
     remedy = (
         "these look like logits, pass softmax(logits)"
         if (p > 1).any()
         else "rescale with proba / proba.sum(axis=1, keepdims=True) if that is what you mean"
     )
-    raise ValueError(f"Row {row} of proba sums to {p.sum():.6g}, not to 1: {remedy}.")
+    with np.errstate(over="ignore"):
+        total = p.sum()
+    raise ValueError(f"Row {row} of proba sums to {total:.6g}, not to 1: {remedy}.")
+
+
+def _token_logprobs(candidates: Any, row: int) -> list[tuple[str, float]]:
+    try:
+        if isinstance(candidates, Mapping):
+            return [(str(token), float(logprob)) for token, logprob in candidates.items()]
+        return [(str(candidate["token"]), float(candidate["logprob"])) for candidate in candidates]
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(
+            f"Row {row}: the candidates must map tokens to log-probabilities, or be a list of "
+            f'{{"token": ..., "logprob": ...}}; got {candidates!r}.'
+        ) from None
 
 
 def _holds_missing(array: NDArray[Any]) -> bool:
