@@ -200,5 +200,5 @@ def _sha256(proba: NDArray[Any], labels: NDArray[np.int64]) -> str:
     else:
         for start in range(0, len(proba), _ROWS_HASHED_AT_ONCE):
             digest.update(np.ascontiguousarray(proba[start : start + _ROWS_HASHED_AT_ONCE]).data)
-    digest.update(np.ascontiguousarray(labels).data)
+    digest.update(labels.astype("<u4").data)
     return digest.hexdigest()

@@ -78,6 +78,8 @@ class GrowthRule(ABC):
 
         at, before, after = _checked(cpu.steps, proba, labels, costs.gains, self.name, self.point, given)
         units = costs.units.ravel()
+        if (units[units > 0] == units.max()).all():  # every miss costs the same, so every step does
+            return at, np.full(len(at), units.max(), units.dtype)
         return at, units[after] - units[before]
 
     def given_points(self, point_labels: Any, n_rows: int, n_classes: int) -> NDArray[np.int64]:

@@ -48,15 +48,15 @@ class RiskCurve:
         """The curve of losses that step up at the levels ``at`` by so many units each."""
         if by.dtype != object and len(by) * int(bound / unit) >= 2**63:
             by = by.astype(object)
-        if len(by) and (by == by[0]).all():
-            at = np.sort(at)
-            totals = by[0] * np.arange(1, len(by) + 1, dtype=by.dtype)
-        else:
-            order = np.argsort(at)
-            at, totals = at[order], np.cumsum(by[order])
-        last = np.flatnonzero(np.diff(at, append=math.inf) > 0)
-        most_tied = int(np.diff(last, prepend=-1).max(initial=0))
-        return cls(at[last], totals[last], unit, n_rows, bound, most_tied)
+        if not len(at):
+            return cls(at, by, unit, n_rows, bound, most_tied=0)
+        order = None if (by == by[0]).all() else np.argsort(at)  # equal steps need no company when sorted
+        at = np.sort(at) if order is None else at[order]
+        last_of_its_level = np.append(at[1:] != at[:-1], True)
+        last = np.flatnonzero(last_of_its_level)
+        totals = by[0] * (last + 1).astype(by.dtype) if order is None else np.cumsum(by[order])[last]
+        most_tied = int(max(last[0] + 1, np.diff(last).max(initial=1)))
+        return cls(at[last_of_its_level], totals, unit, n_rows, bound, most_tied)
 
     def total_loss(self, threshold: float) -> Fraction:
         """The sum of the calibration rows' losses at ``threshold``, exactly."""

@@ -28,23 +28,27 @@ PAPER, FRONTIER, ADAPTIVE, RPS = RULES.values()
 POINTS = {"mode": 0, "bayes": 1, "median": 2, "given": 3}
 MODE, BAYES, MEDIAN, GIVEN = POINTS.values()
 
-# A tile is an array (PARTS, K, TILE): the probabilities of TILE rows and all that follows from them.
+# The workspace: a tile (PARTS, K, TILE) of what is computed for many rows at once, single numbers for each of
+# its rows in lanes (LANES, TILE), and a table (ROW_PARTS, K) of what is computed for one row at a time. Loops
+# over lanes read before they choose, so that the compiler can choose without a branch, in vector registers.
 TILE = 64
-P, LEVEL, LEFT, RIGHT, HEAD, TAIL, SLOPE, BLOCK_TOTAL, BLOCK_MEAN, BLOCK_SIZE = range(10)
-PARTS = 10
-# Beside it, an array (LANES, TILE) of single numbers for each row. Loops over its lanes read before they
-# choose, so that the compiler can choose without a branch, for many rows at once.
-TOTAL, SMALLEST, BEST, POINT, LOWER, UPPER, N_ABOVE, N_RISING, CLEAR = range(9)
-LANES = 9
+P, LEFT, RIGHT, HEAD, TAIL = range(5)
+PARTS = 5
+POINT, BEST, SECOND, TOTAL, LOWER, UPPER, GAP, CLEAR = range(8)
+LANES = 8
+LEVEL, SLOPE, BLOCK_TOTAL, BLOCK_MEAN, BLOCK_SIZE = range(5)
+ROW_PARTS = 5
 
 ALL_VALID = -1
 ROWS_WORTH_A_THREAD = 16_384
 NOT_GIVEN = np.empty(0, np.int64)
 
-# Rounding moves a block's mean by less than this share, for any number of classes below a million, as long
-# as nothing is denormal. It decides only whether a row can skip the pooling, never what belongs to a set.
-ROUNDING = 1e-9
-CLEARLY_NORMAL = 1e-290
+# By how much of the threshold the runner-up must be worse for a set to be known without pooling; and the
+# smallest threshold, as a share of the largest loss, and the largest number of classes for which rounding
+# stays far below that. They decide how a set is computed, never what belongs to it.
+CLEARLY = 1e-5
+SMALLEST_CLEAR_THRESHOLD = 1e-4
+MOST_CLEAR_CLASSES = 1_000
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -143,8 +147,9 @@ def _require_valid(bad: int, first_row: int) -> None:
         raise InvalidRow(first_row + bad)
 
 
-def _workspace(proba: NDArray[Any]) -> tuple[Floats, Floats]:
-    return np.empty((PARTS, proba.shape[1], TILE)), np.empty((LANES, TILE))
+def _workspace(proba: NDArray[Any]) -> tuple[Floats, Floats, Floats]:
+    K = proba.shape[1]
+    return np.empty((PARTS, K, TILE)), np.empty((LANES, TILE)), np.empty((ROW_PARTS, K))
 
 
 def _over_blocks(run: Callable[[slice], Result], n: int) -> list[Result]:
@@ -176,7 +181,7 @@ def _compiled(kernel: Callable[..., Any], dtype: np.dtype[Any]) -> Callable[...,
         _intervals: (labels, ends, ends, costs, code, code, types.float64),
         _steps: (labels, labels, types.float64[::1], ends, ends, costs, code, code),
     }
-    signature = (proba, *rest[kernel], tile, lane)
+    signature = (proba, *rest[kernel], tile, lane, lane)
     compiled: Callable[..., Any]
     try:
         compiled = njit(signature, **_OPTIONS, cache=True)(kernel)
@@ -194,10 +199,10 @@ _EXAMPLE_COSTS = GainTables(
 )
 
 
-def _point_labels(proba, given, points, costs, point, tile, lane):
+def _point_labels(proba, given, points, costs, point, tile, lane, row):
     for start in range(0, proba.shape[0], TILE):
         count = min(TILE, proba.shape[0] - start)
-        bad = _load(proba, start, count, tile, lane)
+        bad = _load(proba, start, count, tile)
         if bad != ALL_VALID:
             return start + bad
         _find_points(costs, point, given, start, count, tile, lane)
@@ -206,37 +211,39 @@ def _point_labels(proba, given, points, costs, point, tile, lane):
     return ALL_VALID
 
 
-def _levels(proba, points, out, costs, rule, tile, lane):
+def _levels(proba, points, out, costs, rule, tile, lane, row):
     for start in range(0, proba.shape[0], TILE):
         count = min(TILE, proba.shape[0] - start)
-        _load(proba, start, count, tile, lane)
+        _load(proba, start, count, tile)
         _prepare(costs, rule, count, tile)
         for q in range(count):
-            _grow(costs, rule, points[start + q], -inf, q, tile)
+            _grow(costs, rule, points[start + q], -inf, q, tile, row)
             for j in range(proba.shape[1]):
-                out[start + q, j] = tile[LEVEL, j, q]
+                out[start + q, j] = row[LEVEL, j]
 
 
-def _intervals(proba, given, lower, upper, costs, rule, point, threshold, tile, lane):
+def _intervals(proba, given, lower, upper, costs, rule, point, threshold, tile, lane, row):
     for start in range(0, proba.shape[0], TILE):
         count = min(TILE, proba.shape[0] - start)
-        bad = _load(proba, start, count, tile, lane)
+        bad = _load(proba, start, count, tile)
         if bad != ALL_VALID:
             return start + bad
         _find_points(costs, point, given, start, count, tile, lane)
         _prepare(costs, rule, count, tile)
+        n_clear = 0
         if rule == FRONTIER:
-            _clear_intervals(threshold, count, tile, lane)
-        for q in range(count):
-            if rule == FRONTIER and lane[CLEAR, q]:
-                lower[start + q], upper[start + q] = int(lane[LOWER, q]), int(lane[UPPER, q])
-            else:
-                low, up = _grow(costs, rule, int(lane[POINT, q]), threshold, q, tile)
-                lower[start + q], upper[start + q] = low, up
+            n_clear = _find_clear_intervals(costs, threshold, count, tile, lane)
+            for q in range(count):
+                lower[start + q] = np.int32(lane[LOWER, q])
+                upper[start + q] = np.int32(lane[UPPER, q])
+        for q in range(count if n_clear < count else 0):
+            if n_clear == 0 or lane[CLEAR, q] == 0.0:
+                m = int(lane[POINT, q])
+                lower[start + q], upper[start + q] = _grow(costs, rule, m, threshold, q, tile, row)
     return ALL_VALID
 
 
-def _steps(proba, given, labels, at, before, after, costs, rule, point, tile, lane):
+def _steps(proba, given, labels, at, before, after, costs, rule, point, tile, lane, row):
     """Fill the room given, if the rows last; rows done, steps found, first invalid row."""
     n, K = proba.shape
     found = 0
@@ -244,7 +251,7 @@ def _steps(proba, given, labels, at, before, after, costs, rule, point, tile, la
         if found + TILE * (K - 1) > at.size:
             return start, found, ALL_VALID
         count = min(TILE, n - start)
-        bad = _load(proba, start, count, tile, lane)
+        bad = _load(proba, start, count, tile)
         if bad != ALL_VALID:
             return start, found, start + bad
         _find_points(costs, point, given, start, count, tile, lane)
@@ -255,19 +262,21 @@ def _steps(proba, given, labels, at, before, after, costs, rule, point, tile, la
             y, m = labels[start + q], int(lane[POINT, q])
             if costs.rank[y, m] == 0:
                 continue
-            level = LEVEL
-            if rule == FRONTIER and lane[CLEAR, q]:
-                level = LEFT if y < m else RIGHT
-            else:
-                _grow(costs, rule, m, -inf, q, tile)
-            towards = 1 if m > y else -1
+            towards, gains = (1, LEFT) if m > y else (-1, RIGHT)
+            as_they_are = rule == FRONTIER and lane[CLEAR, q] == 1.0
+            if rule == FRONTIER and not as_they_are:
+                n_outward = m if m > y else K - 1 - m
+                _decreasing_slopes(gains, m - towards, -towards, n_outward, LEVEL, q, tile, row)
+            elif rule != FRONTIER:
+                _grow(costs, rule, m, -inf, q, tile, row)
             near = y
-            while near != m:
+            while costs.rank[y, near] < costs.rank[y, m]:
+                level = tile[gains, near, q] if as_they_are else row[LEVEL, near]
                 far = near + towards
-                while far != m and tile[level, far, q] == tile[level, near, q]:
+                while far != m and level == (tile[gains, far, q] if as_they_are else row[LEVEL, far]):
                     far += towards
                 if costs.rank[y, far] > costs.rank[y, near]:
-                    at[found] = tile[level, near, q]
+                    at[found] = level
                     before[found] = y * K + near
                     after[found] = y * K + far
                     found += 1
@@ -276,25 +285,18 @@ def _steps(proba, given, labels, at, before, after, costs, rule, point, tile, la
 
 
 @_helper
-def _load(proba, start, count, tile, lane):
+def _load(proba, start, count, tile):
     """Copy rows to the tile; the first that is no probability vector, if any."""
-    K = tile.shape[1]
     for q in range(count):
-        for j in range(K):
-            tile[P, j, q] = proba[start + q, j]
-        lane[TOTAL, q] = 0.0
-        lane[SMALLEST, q] = 0.0
-    for j in range(K):
-        for q in range(count):
-            p, smallest = tile[P, j, q], lane[SMALLEST, q]
-            lane[TOTAL, q] += p
-            lane[SMALLEST, q] = p if p < smallest else smallest
-    bad = ALL_VALID
-    for q in range(count - 1, -1, -1):
-        # written so that a NaN fails
-        if not (lane[SMALLEST, q] >= 0.0 and abs(lane[TOTAL, q] - 1.0) <= SUM_TOLERANCE):
-            bad = q
-    return bad
+        total = smallest = 0.0
+        for j in range(tile.shape[1]):
+            p = np.float64(proba[start + q, j])
+            tile[P, j, q] = p
+            total += p
+            smallest = p if p < smallest else smallest
+        if not (smallest >= 0.0 and abs(total - 1.0) <= SUM_TOLERANCE):  # so that a NaN fails
+            return q
+    return ALL_VALID
 
 
 @_helper
@@ -394,67 +396,92 @@ def _head_and_tail(count, tile):
 
 
 @_helper
-def _clear_intervals(threshold, count, tile, lane):
-    """The frontier's intervals where no pooling is needed to know them.
+def _find_clear_intervals(costs, threshold, count, tile, lane):
+    """The frontier's intervals, where they can be known without pooling; how many those are.
 
-    Pooling averages gains. Where the gains next to the point label are clearly above the threshold, and all
-    those further out clearly below, so are their averages.
+    The lower end minimises ``H(l) + threshold * (m - l)``: what stays at risk, plus the price of the labels.
+    Where every other label is clearly worse, no level is near the threshold, and rounding can't have moved
+    the minimum. Likewise the upper end.
     """
-    above, below = threshold * (1.0 + ROUNDING), threshold * (1.0 - ROUNDING)
+    K = tile.shape[1]
     for q in range(count):
-        lane[LOWER, q] = lane[POINT, q]
-        lane[UPPER, q] = lane[POINT, q]
-        lane[N_ABOVE, q] = 0.0
-    for j in range(tile.shape[1]):
+        lane[GAP, q] = inf
+    _minimise(LEFT, 0, 1, threshold, LOWER, count, tile, lane)
+    _minimise(RIGHT, K - 1, -1, threshold, UPPER, count, tile, lane)
+    reliable = SMALLEST_CLEAR_THRESHOLD * costs.bound < threshold < inf and K <= MOST_CLEAR_CLASSES
+    enough = CLEARLY * threshold if reliable else inf
+    n_clear = 0.0
+    for q in range(count):
+        clear = 1.0 if lane[GAP, q] > enough else 0.0
+        lane[CLEAR, q] = clear
+        n_clear += clear
+    return int(n_clear)
+
+
+@_helper
+def _minimise(gains, first, inward, price, end, count, tile, lane):
+    """From one end of the scale inward to the point label, the end at which risk plus price is least."""
+    for q in range(count):
+        lane[TOTAL, q] = 0.0
+        lane[BEST, q] = 0.0
+        lane[SECOND, q] = inf
+        lane[end, q] = first
+    for t in range(1, tile.shape[1]):
+        j = float(first + inward * t)
         for q in range(count):
-            left, right, m = tile[LEFT, j, q], tile[RIGHT, j, q], lane[POINT, q]
-            lower, upper = lane[LOWER, q], lane[UPPER, q]
-            lane[N_ABOVE, q] += ((left >= above) & (j < m)) | ((right >= above) & (j > m))
-            lane[LOWER, q] = float(j) if (left >= below) & (j < lower) else lower
-            lane[UPPER, q] = float(j) if (right >= below) & (j > m) else upper
+            best, second, label = lane[BEST, q], lane[SECOND, q], lane[end, q]
+            total = lane[TOTAL, q] + tile[gains, first + inward * (t - 1), q]
+            value = total - t * price if (j - lane[POINT, q]) * inward <= 0.0 else inf
+            runner_up = best if value < best else value
+            lane[TOTAL, q] = total
+            lane[SECOND, q] = runner_up if runner_up < second else second
+            lane[BEST, q] = value if value < best else best
+            lane[end, q] = j if value < best else label
     for q in range(count):
-        clear = lane[N_ABOVE, q] == lane[UPPER, q] - lane[LOWER, q]
-        lane[CLEAR, q] = clear and threshold > CLEARLY_NORMAL
+        gap, so_far = lane[SECOND, q] - lane[BEST, q], lane[GAP, q]
+        lane[GAP, q] = gap if gap < so_far else so_far
 
 
 @_helper
 def _find_gains_that_fall(count, tile, lane):
     """Mark the rows whose gains never rise outward: they are the frontier's levels as they are."""
     for q in range(count):
-        lane[N_RISING, q] = 0.0
+        lane[CLEAR, q] = 1.0
     for j in range(tile.shape[1] - 1):
+        here = float(j)
         for q in range(count):
-            rises_left = (tile[LEFT, j, q] > tile[LEFT, j + 1, q]) & (j + 1 < lane[POINT, q])
-            rises_right = (tile[RIGHT, j, q] < tile[RIGHT, j + 1, q]) & (j > lane[POINT, q])
-            lane[N_RISING, q] += rises_left | rises_right
-    for q in range(count):
-        lane[CLEAR, q] = lane[N_RISING, q] == 0.0
+            clear, m = lane[CLEAR, q], lane[POINT, q]
+            left, left_inward = tile[LEFT, j, q], tile[LEFT, j + 1, q]
+            right, right_outward = tile[RIGHT, j, q], tile[RIGHT, j + 1, q]
+            rises_left = (left > left_inward) & (here + 1.0 < m)
+            rises_right = (right < right_outward) & (here > m)
+            lane[CLEAR, q] = 0.0 if rises_left | rises_right else clear
 
 
 @_helper
-def _grow(costs, rule, m, threshold, q, tile):
+def _grow(costs, rule, m, threshold, q, tile, row):
     """Grow from ``m`` while the next level is at least ``threshold``; the levels stay in the tile."""
     if rule == PAPER:
-        return _paper(costs, m, threshold, q, tile)
+        return _paper(costs, m, threshold, q, tile, row)
     if rule == ADAPTIVE:
-        return _adaptive(m, threshold, q, tile)
+        return _adaptive(m, threshold, q, tile, row)
     if rule == FRONTIER:
-        _frontier_levels(m, LEVEL, q, tile)
+        _frontier_levels(m, LEVEL, q, tile, row)
     else:
-        _ranked_probability_levels(m, q, tile)
+        _ranked_probability_levels(m, q, tile, row)
     K = tile.shape[1]
     lower = upper = m
-    while lower > 0 and tile[LEVEL, lower - 1, q] >= threshold:
+    while lower > 0 and row[LEVEL, lower - 1] >= threshold:
         lower -= 1
-    while upper < K - 1 and tile[LEVEL, upper + 1, q] >= threshold:
+    while upper < K - 1 and row[LEVEL, upper + 1] >= threshold:
         upper += 1
     return lower, upper
 
 
 @_helper
-def _paper(costs, m, threshold, q, tile):
+def _paper(costs, m, threshold, q, tile, row):
     K = tile.shape[1]
-    tile[LEVEL, m, q] = inf
+    row[LEVEL, m] = inf
     lower = upper = m
     covered = costs.mode_weights[m] * tile[P, m, q]
     while upper - lower < K - 1:
@@ -463,71 +490,71 @@ def _paper(costs, m, threshold, q, tile):
             break
         if upper == K - 1 or (lower > 0 and tile[LEFT, lower - 1, q] >= tile[RIGHT, upper + 1, q]):
             lower -= 1
-            tile[LEVEL, lower, q] = risk
+            row[LEVEL, lower] = risk
             covered += tile[LEFT, lower, q]
         else:
             upper += 1
-            tile[LEVEL, upper, q] = risk
+            row[LEVEL, upper] = risk
             covered += tile[RIGHT, upper, q]
     return lower, upper
 
 
 @_helper
-def _frontier_levels(m, part, q, tile):
-    tile[part, m, q] = inf
-    _decreasing_slopes(LEFT, m - 1, -1, m, part, q, tile)
-    _decreasing_slopes(RIGHT, m + 1, 1, tile.shape[1] - 1 - m, part, q, tile)
+def _frontier_levels(m, part, q, tile, row):
+    row[part, m] = inf
+    _decreasing_slopes(LEFT, m - 1, -1, m, part, q, tile, row)
+    _decreasing_slopes(RIGHT, m + 1, 1, tile.shape[1] - 1 - m, part, q, tile, row)
 
 
 @_helper
-def _decreasing_slopes(gains, first, outward, count, part, q, tile):
+def _decreasing_slopes(gains, first, outward, count, part, q, tile, row):
     blocks = 0
     for t in range(count):
         total = mean = tile[gains, first + outward * t, q]
         size = 1.0
-        while blocks > 0 and mean > tile[BLOCK_MEAN, blocks - 1, q]:
+        while blocks > 0 and mean > row[BLOCK_MEAN, blocks - 1]:
             blocks -= 1
-            total = tile[BLOCK_TOTAL, blocks, q] + total
-            size += tile[BLOCK_SIZE, blocks, q]
+            total = row[BLOCK_TOTAL, blocks] + total
+            size += row[BLOCK_SIZE, blocks]
             mean = total / size
-        tile[BLOCK_TOTAL, blocks, q] = total
-        tile[BLOCK_MEAN, blocks, q] = mean
-        tile[BLOCK_SIZE, blocks, q] = size
+        row[BLOCK_TOTAL, blocks] = total
+        row[BLOCK_MEAN, blocks] = mean
+        row[BLOCK_SIZE, blocks] = size
         blocks += 1
     j = first
     for b in range(blocks):
-        for _ in range(int(tile[BLOCK_SIZE, b, q])):
-            tile[part, j, q] = tile[BLOCK_MEAN, b, q]
+        for _ in range(int(row[BLOCK_SIZE, b])):
+            row[part, j] = row[BLOCK_MEAN, b]
             j += outward
 
 
 @_helper
-def _adaptive(m, threshold, q, tile):
+def _adaptive(m, threshold, q, tile, row):
     K = tile.shape[1]
-    tile[LEVEL, m, q] = inf
+    row[LEVEL, m] = inf
     lower = upper = m
     if tile[HEAD, m, q] + tile[TAIL, m, q] < threshold:
         return lower, upper
-    _frontier_levels(m, SLOPE, q, tile)
+    _frontier_levels(m, SLOPE, q, tile, row)
     while upper - lower < K - 1:
         risk = tile[HEAD, lower, q] + tile[TAIL, upper, q]
         if risk < threshold:
             break
         steepest = max(
-            tile[SLOPE, lower - 1, q] if lower > 0 else -1.0,
-            tile[SLOPE, upper + 1, q] if upper < K - 1 else -1.0,
+            row[SLOPE, lower - 1] if lower > 0 else -1.0,
+            row[SLOPE, upper + 1] if upper < K - 1 else -1.0,
         )
-        while lower > 0 and tile[SLOPE, lower - 1, q] == steepest:
+        while lower > 0 and row[SLOPE, lower - 1] == steepest:
             lower -= 1
-            tile[LEVEL, lower, q] = risk
-        while upper < K - 1 and tile[SLOPE, upper + 1, q] == steepest:
+            row[LEVEL, lower] = risk
+        while upper < K - 1 and row[SLOPE, upper + 1] == steepest:
             upper += 1
-            tile[LEVEL, upper, q] = risk
+            row[LEVEL, upper] = risk
     return lower, upper
 
 
 @_helper
-def _ranked_probability_levels(m, q, tile):
+def _ranked_probability_levels(m, q, tile, row):
     K = tile.shape[1]
     cumulative = 0.0
     median = 0
@@ -544,8 +571,8 @@ def _ranked_probability_levels(m, q, tile):
         tile[TAIL, j, q] = tile[TAIL, j + 1, q] + (1.0 - 2.0 * tile[HEAD, j, q])
     for j in range(median + 1, K):
         tile[TAIL, j, q] = tile[TAIL, j - 1, q] + (2.0 * tile[HEAD, j - 1, q] - 1.0)
-    tile[LEVEL, m, q] = inf
+    row[LEVEL, m] = inf
     for j in range(m - 1, -1, -1):
-        tile[LEVEL, j, q] = min(tile[LEVEL, j + 1, q], 0.0 - tile[TAIL, j, q])
+        row[LEVEL, j] = min(row[LEVEL, j + 1], 0.0 - tile[TAIL, j, q])
     for j in range(m + 1, K):
-        tile[LEVEL, j, q] = min(tile[LEVEL, j - 1, q], 0.0 - tile[TAIL, j, q])
+        row[LEVEL, j] = min(row[LEVEL, j - 1], 0.0 - tile[TAIL, j, q])
