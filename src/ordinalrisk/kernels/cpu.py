@@ -225,19 +225,18 @@ def _levels(proba, points, out, costs, rule, tile, lane, row):
 def _intervals(proba, given, lower, upper, costs, rule, point, threshold, tile, lane, row):
     for start in range(0, proba.shape[0], TILE):
         count = min(TILE, proba.shape[0] - start)
-        bad = _load(proba, start, count, tile)
+        bad = _read(proba, given, costs, rule, point, start, count, tile, lane)
         if bad != ALL_VALID:
             return start + bad
-        _find_points(costs, point, given, start, count, tile, lane)
-        _prepare(costs, rule, count, tile)
-        n_clear = 0
         if rule == FRONTIER:
             n_clear = _find_clear_intervals(costs, threshold, count, tile, lane)
             for q in range(count):
                 lower[start + q] = np.int32(lane[LOWER, q])
                 upper[start + q] = np.int32(lane[UPPER, q])
-        for q in range(count if n_clear < count else 0):
-            if n_clear == 0 or lane[CLEAR, q] == 0.0:
+            if n_clear == count:
+                continue
+        for q in range(count):
+            if rule != FRONTIER or lane[CLEAR, q] == 0.0:
                 m = int(lane[POINT, q])
                 lower[start + q], upper[start + q] = _grow(costs, rule, m, threshold, q, tile, row)
     return ALL_VALID
@@ -251,11 +250,9 @@ def _steps(proba, given, labels, at, before, after, costs, rule, point, tile, la
         if found + TILE * (K - 1) > at.size:
             return start, found, ALL_VALID
         count = min(TILE, n - start)
-        bad = _load(proba, start, count, tile)
+        bad = _read(proba, given, costs, rule, point, start, count, tile, lane)
         if bad != ALL_VALID:
             return start, found, start + bad
-        _find_points(costs, point, given, start, count, tile, lane)
-        _prepare(costs, rule, count, tile)
         if rule == FRONTIER:
             _find_gains_that_fall(count, tile, lane)
         for q in range(count):
@@ -282,6 +279,16 @@ def _steps(proba, given, labels, at, before, after, costs, rule, point, tile, la
                     found += 1
                 near = far
     return n, found, ALL_VALID
+
+
+@_helper
+def _read(proba, given, costs, rule, point, start, count, tile, lane):
+    """Rows into the tile with all that is the same computation in each; the first invalid one, if any."""
+    bad = _load(proba, start, count, tile)
+    if bad == ALL_VALID:
+        _find_points(costs, point, given, start, count, tile, lane)
+        _prepare(costs, rule, count, tile)
+    return bad
 
 
 @_helper
