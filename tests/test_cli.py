@@ -94,7 +94,7 @@ def test_sentences_follow_from_the_results(demo, expected):
     assert f"S4 saturates at {single.risk:.4f} from alpha = {single.alpha:.2f} on" in printed
     assert "S1 saturates" not in printed
     excess = max(r.risk - r.alpha for r in expected)
-    assert f"exceeds alpha by {max(excess, 0):.4f} at most" in printed
+    assert f"the one furthest above its alpha exceeds it by {max(excess, 0):.4f}" in printed
 
 
 def test_pictures_are_whole_small_pngs(demo):

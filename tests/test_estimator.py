@@ -317,6 +317,7 @@ def test_nothing_predicts_before_fit(trained):
 # The order of the labels
 
 
+@pytest.mark.filterwarnings("ignore:The labels are text")
 def test_default_order_is_the_sorted_one():
     X, y = ordinal_data(labels=SEVERITY)
     model = OrdinalRiskClassifier(LogisticRegression(), random_state=0).fit(X, y)
@@ -359,6 +360,14 @@ def test_probabilities_stay_sorted_for_scikit_learns_scores():
         assert score(model, X, y) == score(model.estimator_, X, y)
 
 
+def test_text_in_alphabetical_order_is_warned_of():
+    X, y = ordinal_data(labels=SEVERITY)
+    model = OrdinalRiskClassifier(LogisticRegression(), random_state=0)
+    with pytest.warns(UserWarning, match=r"alphabetical order, \['Mild', 'Moderate', .*classes="):
+        model.fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:The labels are text")
 def test_unordered_categories_bring_no_order():
     X, y = ordinal_data(labels=SEVERITY)
     model = OrdinalRiskClassifier(LogisticRegression(), random_state=0)
@@ -377,6 +386,7 @@ def test_class_that_was_never_seen_has_probability_zero(missing):
     assert model.predict_set(X).classes.tolist() == classes
 
 
+@pytest.mark.filterwarnings("ignore:The labels are text")
 def test_float32_probabilities_stay_float32():
     class Single(PriorClassifier):
         def predict_proba(self, X):

@@ -373,7 +373,9 @@ def test_an_unknown_name_is_an_error_with_the_names():
 
 @pytest.mark.parametrize("loss", [None, 3, 0.5, WeightedLoss], ids=str)
 def test_what_is_no_loss_is_an_error(loss):
-    with pytest.raises(ValueError, match="must be a sequence of numbers"):
+    with pytest.raises(
+        ValueError, match=r"such as WeightedLoss\(\[1, 1, 2\]\), one of the names .* or a cost table"
+    ):
         as_loss(loss)
 
 
@@ -418,10 +420,10 @@ def test_bad_parameters_of_a_divergence_are_an_error(parameters, message):
         ([[0, 1], [1, 2]], "has 2 at row 1, column 1; the diagonal must be 0"),
         ([[0, 1], [-1, 0]], "Row 1 .* decreases .* 0 in column 1 to -1 in column 0"),
         ([[0, 1, 0.5], [1, 0, 1], [1, 1, 0]], "Row 0 .* from 1 in column 1 to 0.5 in column 2"),
-        ([[0, math.nan], [1, 0]], r"row 0 of the table\[1\] must be a finite number; got nan"),
-        ([[0, 1], [math.inf, 0]], r"row 1 of the table\[0\] must be a finite number; got inf"),
-        ([[0, "x"], [1, 0]], r"row 0 of the table\[1\] must be a finite number; got 'x'"),
-        ([0, 1], "row 0 of the table must be a sequence of numbers; got 0"),
+        ([[0, math.nan], [1, 0]], r"row 0 of the cost table\[1\] must be a finite number; got nan"),
+        ([[0, 1], [math.inf, 0]], r"row 1 of the cost table\[0\] must be a finite number; got inf"),
+        ([[0, "x"], [1, 0]], r"row 0 of the cost table\[1\] must be a finite number; got 'x'"),
+        ([0, 1], "row 0 of the cost table must be a sequence of numbers; got 0"),
         (np.zeros((2, 2, 2)), "must be a finite number"),
     ],
     ids=str,

@@ -313,3 +313,7 @@ def test_risk_of_a_loss_with_one_cost_has_the_binomial_interval():
     estimate = metrics.risk([1] * 20, sets, WeightedLoss([3, 3, 3], normalize=False), confidence=0.95)
     missed = binomtest(0, 20).proportion_ci(0.95, method="exact")
     assert estimate == pytest.approx((0, 0, 3 * missed.high))
+
+
+def test_an_estimate_reads_well():
+    assert str(Estimate(0.088, 0.06466845754105842, 0.11633517066316554)) == "0.088 (0.06467 to 0.1163)"

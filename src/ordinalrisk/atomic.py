@@ -17,6 +17,8 @@ def replacing(path: str | PathLike[str]) -> Iterator[Path]:
     If anything fails, ``path`` is as it was and the temporary file is gone.
     """
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target} can't be written: there is no folder {target.parent}.")
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
         yield temporary

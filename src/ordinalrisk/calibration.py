@@ -21,7 +21,8 @@ def checked_alpha(alpha: Fraction, bound: Fraction) -> Fraction:
     if not 0 < alpha < bound:
         raise ValueError(
             f"alpha must lie strictly between 0 and the largest loss, B={decimal_text(bound)}; "
-            f"got {decimal_text(alpha)}."
+            f"got {decimal_text(alpha)}. It has the units of the loss: for 5 % of a normalized one write "
+            "0.05; normalize=False keeps natural units."
         )
     return alpha
 
@@ -86,23 +87,22 @@ class Guarantee:
 
     def __str__(self) -> str:
         alpha = decimal_text(self.alpha)
-        facts = f"n = {self.n_rows} calibration rows, losses from 0 to B = {decimal_text(self.bound)}"
-        promise = (
-            f"The expected loss of a new case is at most {alpha}, if it is exchangeable with the "
-            f"calibration rows ({facts})."
-        )
+        lines = [
+            f"The expected loss of a new case is at most {alpha},",
+            "if it is exchangeable with the calibration rows",
+            f"(n = {self.n_rows} rows, losses from 0 to B = {decimal_text(self.bound)}).",
+        ]
         if not self.certified:
-            return (
-                f"{promise} There are too few rows to certify anything but the full scale, so every set "
-                f"holds all labels. At least {rows_needed(self.alpha, self.bound)} rows are needed."
+            needed = rows_needed(self.alpha, self.bound)
+            lines.append(
+                f"They are too few, so every set holds all labels. At least {needed} rows are needed."
             )
-        if self.saturated:
-            return f"{promise} Single labels already achieve it: the risk saturates below {alpha}."
-        assert self.lower_bound is not None
-        return (
-            f"{promise} It is at least {max(0.0, float(self.lower_bound)):.6g} if the rows are independent "
-            f"(Theorem 4; at most M = {self.most_tied} of them change their loss at one level)."
-        )
+        elif self.saturated:
+            lines.append(f"Single labels already achieve it: the risk saturates below {alpha}.")
+        elif self.lower_bound is not None and self.lower_bound > 0:
+            lines.append(f"It is at least {float(self.lower_bound):.6g} if the rows are independent")
+            lines.append(f"(Theorem 4; at most M = {self.most_tied} change their loss at one level).")
+        return "\n".join(lines)
 
 
 def expectation_guarantee(curve: RiskCurve, alpha: Fraction) -> Guarantee:

@@ -155,8 +155,9 @@ def _reading(results: Sequence[Summary]) -> Iterator[str]:
     highest = max(results, key=lambda result: result.risk - result.alpha)
     error = "" if highest.risk_se is None else f" (standard error {highest.risk_se:.4f})"
     yield (
-        "Risk, the mean loss on the test halves, is at most alpha in expectation. Here it exceeds alpha by "
-        f"{max(highest.risk - highest.alpha, 0):.4f} at most{error}."
+        "Risk, the mean loss on the test halves, is at most alpha in expectation, and varies around that "
+        f"from half to half. Of the {len(results)} means here, the one furthest above its alpha exceeds it "
+        f"by {max(highest.risk - highest.alpha, 0):.4f}{error}."
     )
     size = {(result.scenario, result.alpha, result.growth): result.size for result in results}
     case = max(

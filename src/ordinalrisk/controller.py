@@ -116,7 +116,8 @@ class RiskController:
         n, K = matrix.shape
         classes = resolve_classes(self.classes, y, K)
         require_column_order(proba, classes)
-        labels = class_indices(y, classes, n)
+        remedy = " Name the labels in order with classes=." if self.classes is None else ""
+        labels = class_indices(y, classes, n, remedy=remedy)
         costs = CostTable.of(self.loss, K)
         alpha = checked_alpha(as_fraction(self.alpha), costs.bound)
         given = self.growth.given_points(point_labels, n, K)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -130,6 +131,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         order = self._label_order(y)
         X, y = indexable(X, column_or_1d(to_numpy(y, "y"), warn=True))
         controller = self._controller(_sorted_labels(y) if order is None else order)
+        if order is None:
+            _warn_if_alphabetical(controller.classes)
         indices = class_indices(y, controller.classes, len(y))
         train, held_out = _stratified_split(indices, self.calibration_size, self.random_state)
         if _routing_enabled():
@@ -256,6 +259,15 @@ def _sorted_labels(y: NDArray[Any]) -> Classes:
         raise ValueError(
             f"The labels in y cannot be sorted, being of types {kinds}; name them in order with classes=."
         ) from None
+
+
+def _warn_if_alphabetical(classes: Classes) -> None:
+    if len(classes) > 2 and any(isinstance(label, str) for label in classes.tolist()):
+        warnings.warn(
+            f"The labels are text and come in alphabetical order, {classes.tolist()}; name their order on "
+            "the scale with classes=.",
+            stacklevel=3,
+        )
 
 
 def _probabilities(estimator: Any, X: Any, classes: Classes) -> NDArray[Any]:

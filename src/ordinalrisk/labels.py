@@ -60,7 +60,9 @@ def resolve_classes(classes: Any, y: Any, n_classes: int) -> Classes:
     return resolved
 
 
-def class_indices(y: Any, classes: Classes, n_rows: int, name: str = "y") -> NDArray[np.int64]:
+def class_indices(
+    y: Any, classes: Classes, n_rows: int, name: str = "y", remedy: str = ""
+) -> NDArray[np.int64]:
     """The position of each label of ``y`` in ``classes``; without a copy for integers ``0 .. K-1``."""
     labels = to_numpy(y, name)
     if labels.shape != (n_rows,):
@@ -75,14 +77,9 @@ def class_indices(y: Any, classes: Classes, n_rows: int, name: str = "y") -> NDA
     unknown = indices < 0
     if unknown.any():
         row = int(unknown.argmax())
-        hint = (
-            " Name the labels in order with classes=."
-            if classes.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes)))
-            else ""
-        )
         raise ValueError(
             f"{name}[{row}] is {labels[row].item() if hasattr(labels[row], 'item') else labels[row]!r}, "
-            f"which is not one of the classes {classes.tolist()}.{hint}"
+            f"which is not one of the classes {classes.tolist()}.{remedy}"
         )
     return indices
 
@@ -95,7 +92,8 @@ def require_column_order(proba: Any, classes: Classes) -> None:
     columns, labels = [str(name) for name in names], [str(label) for label in classes]
     if columns != labels and sorted(columns) == sorted(labels):
         raise ValueError(
-            f"The columns of proba are in the order {columns}, the classes in the order {labels}."
+            f"The columns of proba are in the order {columns}, the classes in the order {labels}; "
+            "pass proba[list(classes)]."
         )
 
 

@@ -242,7 +242,9 @@ class CostTableLoss(IntervalLoss):
     kind: ClassVar[str] = "table"
 
     def __init__(self, table: ArrayLike | Iterable[Any], normalize: bool = True) -> None:
-        rows = [_numbers(row, f"row {y} of the table") or () for y, row in enumerate(_items(table, "table"))]
+        rows = [
+            _numbers(row, f"row {y} of the cost table") or () for y, row in enumerate(_items(table, "table"))
+        ]
         _freeze(self, table=tuple(rows), normalize=bool(normalize))
         exact_table_checked(tuple(tuple(as_fraction(cost) for cost in row) for row in self.table))
 
@@ -274,6 +276,11 @@ def as_loss(loss: Any) -> IntervalLoss:
         if loss not in named:
             raise ValueError(f"loss={loss!r} is not known; the names are {sorted(named)}.")
         return named[loss]()
+    if not isinstance(loss, Iterable) or isinstance(loss, type):
+        raise ValueError(
+            f"loss must be a loss such as WeightedLoss([1, 1, 2]), one of the names {sorted(named)} or a "
+            f"cost table; got {loss!r}."
+        )
     return CostTableLoss(loss)
 
 

@@ -27,10 +27,15 @@ class Estimate(NamedTuple):
     low: Value
     high: Value
 
+    def __str__(self) -> str:
+        if np.ndim(self.value):
+            return repr(self)
+        return f"{self.value:.4g} ({self.low:.4g} to {self.high:.4g})"
+
 
 def losses(y: Any, sets: IntervalSet, loss: Any = "coverage") -> NDArray[np.float64]:
     """The loss of each row."""
-    label = class_indices(y, sets.classes, len(sets))
+    label = _label_indices(y, sets)
     nearest = np.clip(label, sets.lower_index, sets.upper_index)
     return CostTable.of(as_loss(loss), len(sets.classes)).values[label, nearest]
 
@@ -46,19 +51,19 @@ def risk(y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float
     """
     positive = np.unique(CostTable.of(as_loss(loss), len(sets.classes)).values)[1:]
     if confidence is not None and len(positive) == 1:
-        missed = _proportion(~sets.contains(y), confidence)
+        missed = _proportion(losses(y, sets) > 0, confidence)
         return Estimate(*(float(positive[0]) * part for part in missed))
     return _mean(losses(y, sets, loss), confidence)
 
 
 def coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> Value:
     """The share of rows whose interval holds the label."""
-    return _proportion(sets.contains(y), confidence)
+    return _proportion(losses(y, sets) == 0, confidence)
 
 
 def class_coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> Value:
     """Coverage of the rows of each true class; NaN for a class without rows."""
-    return _by_class(y, sets, sets.contains(y), _proportion, confidence)
+    return _by_class(y, sets, losses(y, sets) == 0, _proportion, confidence)
 
 
 def class_risk(
@@ -86,9 +91,17 @@ def centroid_histogram(sets: IntervalSet, *, confidence: float | None = None) ->
 
 def distance_when_missed(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> Value:
     """The mean number of labels between the truth and the interval where it is missed; NaN if it never is."""
-    label = class_indices(y, sets.classes, len(sets))
+    label = _label_indices(y, sets)
     distance = np.abs(label - np.clip(label, sets.lower_index, sets.upper_index))
     return _mean(distance[distance > 0], confidence)
+
+
+def _label_indices(y: Any, sets: IntervalSet) -> NDArray[np.int64]:
+    if not isinstance(sets, IntervalSet):
+        raise ValueError(
+            f"Metrics take the labels first and then an IntervalSet; got a {type(sets).__name__}."
+        )
+    return class_indices(y, sets.classes, len(sets))
 
 
 def _mean(values: NDArray[Any], confidence: float | None) -> Value:
@@ -127,7 +140,7 @@ def _histogram(values: NDArray[Any], bins: NDArray[Any], confidence: float | Non
 def _by_class(
     y: Any, sets: IntervalSet, values: NDArray[Any], metric: Any, confidence: float | None
 ) -> Value:
-    label = class_indices(y, sets.classes, len(sets))
+    label = _label_indices(y, sets)
     return _stacked([metric(values[label == k], confidence) for k in range(len(sets.classes))])
 
 

@@ -13,6 +13,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = ["from_cumulative", "from_cumulative_logits", "from_logprobs", "min_shift", "softmax"]
+
 
 def softmax(logits: Any) -> NDArray[np.float64]:
     r"""Probabilities :math:`p_k = e^{z_k} / \sum_i e^{z_i}` of each row of logits.
@@ -199,19 +201,22 @@ def raise_invalid_row(proba: NDArray[Any], row: int) -> NoReturn:
     if wrong.any():
         column = int(wrong.argmax())
         value = p[column]
-        what = "NaN" if np.isnan(value) else "infinite" if np.isinf(value) else "negative"
-        remedy = " If these are logits, pass softmax(logits)." if what == "negative" else ""
+        what = "a NaN" if np.isnan(value) else "an infinite" if np.isinf(value) else "a negative"
+        remedy = " If these are logits, pass softmax(logits)." if what == "a negative" else ""
         raise ValueError(
-            f"proba has a {what} value at row {row}, column {column} ({value}): "
+            f"proba has {what} value at row {row}, column {column} ({value}): "
             f"probabilities must be finite and not negative.{remedy}"
         )
-    remedy = (
-        "these look like logits, pass softmax(logits)"
-        if (p > 1).any()
-        else "rescale with proba / proba.sum(axis=1, keepdims=True) if that is what you mean"
-    )
     with np.errstate(over="ignore"):
         total = p.sum()
+    if abs(total - 100) < 1:
+        remedy = "these look like percentages, divide them by 100"
+    elif (p > 1).any():
+        remedy = "these look like logits, pass softmax(logits)"
+    elif (np.diff(p) >= 0).all() and p[-1] > 0.999:
+        remedy = "these look cumulative, pass from_cumulative(proba[:, :-1])"
+    else:
+        remedy = "rescale with proba / proba.sum(axis=1, keepdims=True) if that is what you mean"
     raise ValueError(f"Row {row} of proba sums to {total:.6g}, not to 1: {remedy}.")
 
 
