@@ -864,3 +864,37 @@ def test_a_missing_folder_is_named(calibrated, tmp_path):
         FileNotFoundError, match=r"grades\.json can't be written: there is no folder .*nowhere"
     ):
         calibrated.save(tmp_path / "nowhere" / "grades.json")
+
+
+@pytest.mark.parametrize("normalize", ["no", 0, None])
+def test_normalize_is_a_flag(normalize):
+    with pytest.raises(ValueError, match="normalize must be True or False"):
+        WeightedLoss([1, 2], normalize=normalize)
+
+
+def test_costs_beyond_floats_are_refused(draw):
+    loss = CostTableLoss([[0, 10**400, 10**400], [1, 0, 1], [1, 1, 0]], normalize=False)
+    with pytest.raises(ValueError, match="too large for a float; use normalize=True"):
+        RiskController(loss=loss, alpha=1).calibrate(*draw(n_classes=3))
+
+
+def test_the_base_of_the_growth_rules_is_none():
+    with pytest.raises(ValueError, match="use one of"):
+        orisk.growth.GrowthRule()
+
+
+def test_labels_that_are_lists_are_refused(draw):
+    proba, _ = draw(2, 3)
+    y = np.empty(2, object)
+    y[:] = ["a", ["b"]]
+    with pytest.raises(ValueError, match=r"y\[1\] is \['b'\], which is no label"):
+        RiskController(alpha=0.5, classes=["a", "b", "c"]).calibrate(proba, y)
+
+
+def test_what_is_no_array_is_refused(draw):
+    class Odd:
+        def __array__(self, dtype=None, copy=None):
+            raise TypeError("no")
+
+    with pytest.raises(ValueError, match=r"proba can't be read as an array \(Odd: no\)"):
+        RiskController(alpha=0.5).calibrate(Odd(), [0])

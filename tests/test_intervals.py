@@ -361,3 +361,11 @@ def test_an_end_that_is_no_position_is_an_error(end):
 def test_classes_that_are_none_are_an_error(classes, message):
     with pytest.raises(ValueError, match=message):
         IntervalSet([0], [0], classes)
+
+
+def test_intervals_are_read_only():
+    ends = np.array([0, 1], np.int32)
+    sets = IntervalSet(ends, ends, classes=[0, 1])
+    with pytest.raises(ValueError, match="read-only"):
+        sets.lower_index[0] = 1
+    assert ends.flags.writeable

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -159,6 +160,38 @@ def test_kernels_run_in_many_threads_at_once():
     assert len(results) == 6
     for result in results:
         assert_same_bits(result, expected)
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e250, 1e307])
+def test_costs_at_the_ends_of_the_float_range(scale):
+    """Where prices overflow or means round to denormals, rows are pooled and not taken as clear."""
+    rng = np.random.default_rng(6)
+    proba = rng.dirichlet(np.full(60, 0.3), 50)
+    costs = CostTable.of(orisk.WeightedLoss(np.full(60, scale), normalize=False), 60).gains
+    levels = reference.levels(proba, costs, "frontier", "mode")
+    for threshold in np.quantile(levels[np.isfinite(levels)], [0.2, 0.5, 0.8, 0.95, 1.0]):
+        assert_same_bits(
+            cpu.intervals(proba, costs, "frontier", "mode", threshold),
+            reference.intervals(proba, costs, "frontier", "mode", threshold),
+        )
+
+
+def test_a_minus_zero_is_a_zero():
+    proba = np.array([[0.25, -0.0, 0.75], [-0.0, 1.0, -0.0]])
+    for growth in GROWTH_RULES:
+        assert_kernels_agree(proba, np.array([0, 2]), orisk.WeightedLoss([1, 2, 3]), growth)
+
+
+def test_prediction_needs_memory_for_its_result_only():
+    """O(n) and not O(nK): a fortieth of the scores, and no copy of them whatever their layout."""
+    proba = np.asfortranarray(np.full((200_000, 40), 1 / 40, np.float32))
+    controller = orisk.RiskController(alpha=0.2).calibrate(proba[:100], np.arange(100) % 40)
+    controller.predict_set(proba)
+    tracemalloc.start()
+    controller.predict_set(proba)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 16 * len(proba) < proba.nbytes / 8
 
 
 def test_kernels_compile_where_nothing_can_be_kept(monkeypatch):

@@ -317,3 +317,22 @@ def test_risk_of_a_loss_with_one_cost_has_the_binomial_interval():
 
 def test_an_estimate_reads_well():
     assert str(Estimate(0.088, 0.06466845754105842, 0.11633517066316554)) == "0.088 (0.06467 to 0.1163)"
+
+
+@pytest.mark.parametrize(
+    "loss", [WeightedLoss([0, 1, 1]), WeightedLoss(), DivergenceLoss(), DivergenceLoss(over=0)]
+)
+def test_the_value_is_the_same_with_and_without_an_interval(loss):
+    rng = np.random.default_rng(0)
+    sets = IntervalSet(*np.sort(rng.integers(0, 3, (2, 200)), axis=0), classes=[0, 1, 2])
+    y = rng.integers(0, 3, 200)
+    value, low, high = metrics.risk(y, sets, loss, confidence=0.9)
+    assert value == pytest.approx(metrics.risk(y, sets, loss), rel=1e-12)
+    assert low <= value <= high
+    by_class = metrics.class_risk(y, sets, loss, confidence=0.9)
+    assert by_class.value == pytest.approx(metrics.class_risk(y, sets, loss), rel=1e-12)
+
+
+def test_class_risk_of_few_covered_rows_is_not_certain():
+    sets = IntervalSet([0], [1], classes=[0, 1])
+    assert metrics.class_risk([0], sets, confidence=0.95).high[0] > 0.9

@@ -67,8 +67,9 @@ class Guarantee:
     alpha : Fraction
         The expected loss is at most this (Theorem 1).
     lower_bound : Fraction or None
-        The expected loss is at least this for independent rows (Theorem 4, ``alpha - (M + 2) B / (n + 1)``,
-        with the ``M`` observed); None where the theorem does not apply.
+        The expected loss is at least this, ``alpha - (M + 2) B / (n + 1)``, for independent rows of which
+        never more than ``M`` step at one level (Theorem 4, with the ``M`` observed); None where the theorem
+        does not apply.
     n_rows, bound, most_tied
         ``n``, ``B`` and ``M``.
     certified : bool
@@ -100,8 +101,13 @@ class Guarantee:
         elif self.saturated:
             lines.append(f"Single labels already achieve it: the risk saturates below {alpha}.")
         elif self.lower_bound is not None and self.lower_bound > 0:
-            lines.append(f"It is at least {float(self.lower_bound):.6g} if the rows are independent")
-            lines.append(f"(Theorem 4; at most M = {self.most_tied} change their loss at one level).")
+            lines.append(
+                f"It is at least {float(self.lower_bound):.6g} if the rows are independent and never"
+            )
+            lines.append(
+                f"more than M = {self.most_tied} of them, the most seen here, change their loss at one"
+            )
+            lines.append("level (Theorem 4).")
         return "\n".join(lines)
 
 

@@ -145,16 +145,12 @@ def read(path: str | PathLike[str]) -> RiskController:
             isinstance(sha256, str) and re.fullmatch("[0-9a-f]{64}", sha256) is not None, "must be a SHA-256"
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise _refusal(path, field, f"is not valid: {error}") from None
+        raise _refusal(path, field, f"is not valid: {str(error).rstrip('.')}") from None
 
     from ordinalrisk.controller import RiskController
 
     controller = RiskController(loss=loss, alpha=alpha, growth=growth, classes=classes)
-    controller.threshold_ = threshold
-    controller.risk_curve_ = curve
-    controller.classes_ = classes
-    controller.data_sha256_ = document["data_sha256"]
-    return controller
+    return controller._calibrated(costs, classes, curve, threshold, sha256)
 
 
 def _curve(saved: dict[str, Any], n_rows: int, costs: CostTable) -> RiskCurve:

@@ -168,7 +168,10 @@ def _reading(results: Sequence[Summary]) -> Iterator[str]:
         f"{size[*case, 'frontier']:.2f} labels where the paper's needs {size[*case, 'paper']:.2f} "
         f"({case[0]} at alpha = {case[1]:.2f})."
     )
-    for scenario, alphas in _grouped((r.scenario, r.alpha) for r in results if r.size == 1):
+    largest: dict[tuple[str, float], float] = {}
+    for r in results:
+        largest[r.scenario, r.alpha] = max(r.size, largest.get((r.scenario, r.alpha), 1))
+    for scenario, alphas in _grouped(case for case, labels in largest.items() if labels == 1):
         risk = next(r.risk for r in results if (r.scenario, r.alpha) == (scenario, alphas[-1]))
         yield (
             f"{scenario} saturates at {risk:.4f} from alpha = {alphas[0]:.2f} on: "

@@ -126,11 +126,9 @@ class RiskController:
             at, by = self.growth.steps(matrix, labels, costs, given)
             curve = RiskCurve.from_steps(at, by, unit=costs.unit, n_rows=n, bound=costs.bound)
         warn_if_uncertified(curve, alpha)
-        self.threshold_ = expectation_threshold(curve, alpha)
-        self.risk_curve_ = curve
-        self.classes_ = classes
-        self.data_sha256_ = fingerprint.result()
-        return self
+        return self._calibrated(
+            costs, classes, curve, expectation_threshold(curve, alpha), fingerprint.result()
+        )
 
     def predict_set(self, proba: Any, *, alpha: Any = None, point_labels: Any = None) -> IntervalSet:
         """The interval of each row.
@@ -151,7 +149,7 @@ class RiskController:
             raise ValueError(f"proba has {K} columns, but the calibration had {len(self.classes_)} classes.")
         require_column_order(proba, self.classes_)
         given = self.growth.given_points(point_labels, n, K)
-        lower, upper = self.growth.intervals(matrix, CostTable.of(self.loss, K), threshold, given)
+        lower, upper = self.growth.intervals(matrix, self._costs, threshold, given)
         return IntervalSet(lower, upper, self.classes_)
 
     def guarantee(self, alpha: Any = None) -> Guarantee:
@@ -170,6 +168,16 @@ class RiskController:
     def load(cls, path: str | PathLike[str]) -> RiskController:
         """Read a calibration that :meth:`save` wrote; its predictions are the same bit for bit."""
         return calibration_file.read(path)
+
+    def _calibrated(
+        self, costs: CostTable, classes: Classes, curve: RiskCurve, threshold: float, sha256: str
+    ) -> RiskController:
+        self._costs = costs
+        self.classes_ = classes
+        self.risk_curve_ = curve
+        self.data_sha256_ = sha256
+        self.threshold_ = threshold
+        return self
 
     def _threshold(self, alpha: Any) -> float:
         self._require_calibrated()
@@ -201,5 +209,5 @@ def _sha256(proba: NDArray[Any], labels: NDArray[np.int64]) -> str:
     else:
         for start in range(0, len(proba), _ROWS_HASHED_AT_ONCE):
             digest.update(np.ascontiguousarray(proba[start : start + _ROWS_HASHED_AT_ONCE]).data)
-    digest.update(labels.astype("<u4").data)
+    digest.update(labels.astype(np.min_scalar_type(proba.shape[1] - 1)).data)
     return digest.hexdigest()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ordinalrisk.losses import IntervalLoss
 
 ExactTable = tuple[tuple[Fraction, ...], ...]
+LARGEST_COST = Fraction(np.finfo(np.float64).max)
 
 
 class GainTables(NamedTuple):
@@ -54,6 +55,8 @@ class CostTable:
     def __init__(self, exact: ExactTable) -> None:
         self.exact = exact_table_checked(exact)
         self.n_classes = len(exact)
+        if self.bound > LARGEST_COST:
+            raise ValueError("The largest cost is too large for a float; use normalize=True or larger units.")
 
     @staticmethod
     def of(loss: IntervalLoss, n_classes: int) -> CostTable:
@@ -63,12 +66,7 @@ class CostTable:
     @cached_property
     def values(self) -> NDArray[np.float64]:
         """``G`` in floating point, each entry correctly rounded."""
-        try:
-            return np.array([[float(cost) for cost in row] for row in self.exact])
-        except OverflowError:
-            raise ValueError(
-                f"The cost {self.bound} is too large for a float; use normalize=True or larger units."
-            ) from None
+        return np.array([[float(cost) for cost in row] for row in self.exact])
 
     @cached_property
     def bound(self) -> Fraction:

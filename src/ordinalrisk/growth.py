@@ -42,6 +42,8 @@ class GrowthRule(ABC):
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
+        if not hasattr(self, "name"):
+            raise ValueError(f"GrowthRule is what the growth rules share; use one of {list(GROWTH_RULES)}.")
         if self.point not in POINT_RULES:
             raise ValueError(
                 f"point={self.point!r} is not known; the point label rules are {list(POINT_RULES)}."
@@ -100,6 +102,15 @@ class PaperGrowth(GrowthRule):
 
     Its level is what the paper compares with lambda: :math:`1 - \sum_{i \in [l, u]} h_i p_i` for a weighted
     loss (Eq. 6), the model's risk :math:`R(l, u)` of the interval for any other (Eq. 11).
+
+    References
+    ----------
+    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023.
+
+    Examples
+    --------
+    >>> PaperGrowth().levels([[0.125, 0.25, 0.5, 0.125]])
+    array([[0.25 , 0.5  ,   inf, 0.125]])
     """
 
     name: ClassVar[str] = "paper"
@@ -107,10 +118,22 @@ class PaperGrowth(GrowthRule):
 
 @dataclass(frozen=True)
 class FrontierGrowth(GrowthRule):
-    """Smallest expected size for a given expected risk, when the probabilities are right.
+    r"""Smallest expected size for a given expected risk, when the probabilities are right.
 
     The level of a label is the slope of the concave majorant of risk removed against labels added, on its
     side of the point label: the Lagrangian solution. Labels on one line of the majorant join together.
+
+    .. math:: e_j = \min_{i \le j} \max_{k \ge j} \frac{b_i + \dots + b_k}{k - i + 1} \quad (m < i, j, k)
+
+    to the right of the point label ``m``, where :math:`b_j` is the risk that label ``j`` removes; likewise to
+    the left.
+
+    Examples
+    --------
+    The last two labels are worth more together than the first of them alone, and join together.
+
+    >>> FrontierGrowth().levels([[0.25, 0.5, 0.0, 0.25]])
+    array([[0.25 ,   inf, 0.125, 0.125]])
     """
 
     name: ClassVar[str] = "frontier"
@@ -121,6 +144,15 @@ class AdaptiveGrowth(GrowthRule):
     """The frontier's intervals, but the level is the model's own risk :math:`R(l, u)` before a label joins.
 
     The plug-in of the paper's oracle rules (Eq. 4 and 10): it evens out the model's risk from row to row.
+
+    References
+    ----------
+    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023.
+
+    Examples
+    --------
+    >>> AdaptiveGrowth().levels([[0.25, 0.5, 0.0, 0.25]])
+    array([[0.5 ,  inf, 0.25, 0.25]])
     """
 
     name: ClassVar[str] = "adaptive"
@@ -131,6 +163,16 @@ class RankedProbabilityGrowth(GrowthRule):
     r"""Minus the ranked probability score :math:`\sum_k (F_k - 1\{j \le k\})^2`; no loss takes part.
 
     Its maximiser, the median, is the point label.
+
+    References
+    ----------
+    Haas, Killmaier, Javanmardi, Hüllermeier. Reliable Conformal Prediction for Ordinal Classification Using
+    the Ranked Probability Score. 2026.
+
+    Examples
+    --------
+    >>> RankedProbabilityGrowth().levels([[0.25, 0.5, 0.25]])
+    array([[-0.625,    inf, -0.625]])
     """
 
     point: str = "median"

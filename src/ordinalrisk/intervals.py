@@ -154,7 +154,7 @@ def _positions(values: Any, name: str) -> NDArray[np.int32]:
     """Whole numbers as int32, or an error: nothing is truncated or wrapped."""
     array = np.asarray(values)
     if array.dtype == np.int32:
-        return array
+        return _read_only(array)
     try:
         with np.errstate(invalid="ignore"):
             positions = array.astype(np.int32)
@@ -163,4 +163,10 @@ def _positions(values: Any, name: str) -> NDArray[np.int32]:
         whole = False
     if not whole:
         raise ValueError(f"{name} must hold label positions, whole numbers; got {values!r}.")
-    return positions
+    return _read_only(positions)
+
+
+def _read_only(array: NDArray[np.int32]) -> NDArray[np.int32]:
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ def class_indices(
         indices = _numeric_indices(labels, classes)
     else:
         position = {label: k for k, label in enumerate(classes.tolist())}
-        indices = np.array([position.get(label, -1) for label in labels.tolist()], np.int64)
+        indices = np.array([position.get(label, -1) for label in _hashable(labels, name)], np.int64)
     unknown = indices < 0
     if unknown.any():
         row = int(unknown.argmax())
@@ -86,7 +87,8 @@ def class_indices(
 
 def require_column_order(proba: Any, classes: Classes) -> None:
     """Refuse a frame whose columns are named like the classes but stand in another order."""
-    names = getattr(proba, "column_names", None) or getattr(proba, "columns", None)
+    pyarrow = type(proba).__module__.startswith("pyarrow")
+    names = getattr(proba, "column_names" if pyarrow else "columns", None)
     if names is None:
         return
     columns, labels = [str(name) for name in names], [str(label) for label in classes]
@@ -95,6 +97,14 @@ def require_column_order(proba: Any, classes: Classes) -> None:
             f"The columns of proba are in the order {columns}, the classes in the order {labels}; "
             "pass proba[list(classes)]."
         )
+
+
+def _hashable(labels: NDArray[Any], name: str) -> list[Any]:
+    items: list[Any] = labels.tolist()
+    for row, label in enumerate(items):
+        if not isinstance(label, Hashable):
+            raise ValueError(f"{name}[{row}] is {label!r}, which is no label.")
+    return items
 
 
 def _numeric_indices(labels: NDArray[Any], classes: Classes) -> NDArray[np.int64]:

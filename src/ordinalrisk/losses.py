@@ -2,7 +2,7 @@ r"""Losses: what it costs when the interval misses the truth.
 
 A loss is a table. ``G[y, k]`` is the cost when the truth is ``y`` and the end of the interval nearest to
 it is ``k``; it is 0 on the diagonal and never decreases while moving away from it along a row. Nothing
-downstream knows where a table came from: two losses with the same table are the same loss.
+downstream knows where a table came from.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -60,6 +60,7 @@ class IntervalLoss(ABC):
         """The largest cost ``B``; ``alpha`` lies between 0 and it."""
         return CostTable.of(self, n_classes).bound
 
+    @cached_property
     def _exact_fields(self) -> tuple[Any, ...]:
         """The parameters as the rationals they spell out: 0.1 is 1/10 and not the binary fraction near it."""
         return tuple(_exactly(getattr(self, field.name)) for field in fields(self))  # type: ignore[arg-type]
@@ -67,10 +68,10 @@ class IntervalLoss(ABC):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, IntervalLoss) or type(other) is not type(self):
             return NotImplemented
-        return self._exact_fields() == other._exact_fields()
+        return self._exact_fields == other._exact_fields
 
     def __hash__(self) -> int:
-        return hash((type(self), self._exact_fields()))
+        return hash((type(self), self._exact_fields))
 
     def __repr__(self) -> str:
         given = [
@@ -115,7 +116,7 @@ class WeightedLoss(IntervalLoss):
     kind: ClassVar[str] = "weighted"
 
     def __init__(self, weights: ArrayLike | Iterable[Any] | None = None, normalize: bool = True) -> None:
-        _freeze(self, weights=_numbers(weights, "weights"), normalize=bool(normalize))
+        _freeze(self, weights=_numbers(weights, "weights"), normalize=_flag(normalize))
         if self.weights is None:
             return
         for i, weight in enumerate(self.weights):
@@ -188,7 +189,7 @@ class DivergenceLoss(IntervalLoss):
             positions=_numbers(positions, "positions"),
             under=as_number(under, "under"),
             over=as_number(over, "over"),
-            normalize=bool(normalize),
+            normalize=_flag(normalize),
         )
         if self.power <= 0:
             raise ValueError(f"power must be positive; got {self.power}.")
@@ -245,7 +246,7 @@ class CostTableLoss(IntervalLoss):
         rows = [
             _numbers(row, f"row {y} of the cost table") or () for y, row in enumerate(_items(table, "table"))
         ]
-        _freeze(self, table=tuple(rows), normalize=bool(normalize))
+        _freeze(self, table=tuple(rows), normalize=_flag(normalize))
         exact_table_checked(tuple(tuple(as_fraction(cost) for cost in row) for row in self.table))
 
     def _natural_costs(self, n_classes: int) -> ExactTable:
@@ -324,6 +325,12 @@ def _numbers(values: Any, name: str) -> tuple[Number, ...] | None:
     if values is None:
         return None
     return tuple(as_number(value, f"{name}[{i}]") for i, value in enumerate(_items(values, name)))
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"normalize must be True or False; got {value!r}.")
+    return bool(value)
 
 
 def _exactly(value: Any) -> Any:

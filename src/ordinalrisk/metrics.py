@@ -37,7 +37,7 @@ def losses(y: Any, sets: IntervalSet, loss: Any = "coverage") -> NDArray[np.floa
     """The loss of each row."""
     label = _label_indices(y, sets)
     nearest = np.clip(label, sets.lower_index, sets.upper_index)
-    return CostTable.of(as_loss(loss), len(sets.classes)).values[label, nearest]
+    return _cost_table(sets, loss)[label, nearest]
 
 
 def risk(y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float | None = None) -> Value:
@@ -49,28 +49,39 @@ def risk(y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float
     >>> risk([1, 1, 1], sets, "divergence")
     0.16666666666666666
     """
-    positive = np.unique(CostTable.of(as_loss(loss), len(sets.classes)).values)[1:]
-    if confidence is not None and len(positive) == 1:
-        missed = _proportion(losses(y, sets) > 0, confidence)
-        return Estimate(*(float(positive[0]) * part for part in missed))
-    return _mean(losses(y, sets, loss), confidence)
+    return _mean_loss(losses(y, sets, loss), _cost_table(sets, loss), confidence)
 
 
 def coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> Value:
-    """The share of rows whose interval holds the label."""
+    """The share of rows whose interval holds the label.
+
+    Examples
+    --------
+    >>> sets = IntervalSet([0, 1, 1], [0, 2, 1], classes=[0, 1, 2])
+    >>> print(coverage([1, 1, 1], sets, confidence=0.95))
+    0.6667 (0.0943 to 0.9916)
+    """
     return _proportion(losses(y, sets) == 0, confidence)
 
 
 def class_coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> Value:
-    """Coverage of the rows of each true class; NaN for a class without rows."""
-    return _by_class(y, sets, losses(y, sets) == 0, _proportion, confidence)
+    """Coverage of the rows of each true class; NaN for a class without rows.
+
+    Examples
+    --------
+    >>> class_coverage([0, 1, 1], IntervalSet([0, 1, 2], [0, 2, 2], classes=[0, 1, 2]))
+    array([1. , 0.5, nan])
+    """
+    label, covered = _label_indices(y, sets), losses(y, sets) == 0
+    return _stacked([_proportion(covered[label == k], confidence) for k in range(len(sets.classes))])
 
 
 def class_risk(
     y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float | None = None
 ) -> Value:
     """The mean loss of the rows of each true class; NaN for a class without rows."""
-    return _by_class(y, sets, losses(y, sets, loss), _mean, confidence)
+    label, cost, table = _label_indices(y, sets), losses(y, sets, loss), _cost_table(sets, loss)
+    return _stacked([_mean_loss(cost[label == k], table[k], confidence) for k in range(len(table))])
 
 
 def mean_size(sets: IntervalSet, *, confidence: float | None = None) -> Value:
@@ -79,7 +90,13 @@ def mean_size(sets: IntervalSet, *, confidence: float | None = None) -> Value:
 
 
 def size_histogram(sets: IntervalSet, *, confidence: float | None = None) -> Value:
-    """The share of intervals of size ``1 .. K``."""
+    """The share of intervals of size ``1 .. K``.
+
+    Examples
+    --------
+    >>> size_histogram(IntervalSet([0, 1], [0, 2], classes=[0, 1, 2]))
+    array([0.5, 0.5, 0. ])
+    """
     size = np.arange(1, len(sets.classes) + 1)
     return _histogram(sets.size, size, confidence)
 
@@ -102,6 +119,18 @@ def _label_indices(y: Any, sets: IntervalSet) -> NDArray[np.int64]:
             f"Metrics take the labels first and then an IntervalSet; got a {type(sets).__name__}."
         )
     return class_indices(y, sets.classes, len(sets))
+
+
+def _cost_table(sets: IntervalSet, loss: Any) -> NDArray[np.float64]:
+    return CostTable.of(as_loss(loss), len(sets.classes)).values
+
+
+def _mean_loss(values: NDArray[np.float64], costs: NDArray[np.float64], confidence: float | None) -> Value:
+    """The mean; where a miss can have one cost only, its interval is that of the share of such misses."""
+    positive = np.unique(costs[costs > 0])
+    if confidence is None or len(positive) != 1:
+        return _mean(values, confidence)
+    return Estimate(*(float(positive[0]) * part for part in _proportion(values > 0, confidence)))
 
 
 def _mean(values: NDArray[Any], confidence: float | None) -> Value:
@@ -135,13 +164,6 @@ def _proportion(hits: NDArray[np.bool_], confidence: float | None) -> Value:
 
 def _histogram(values: NDArray[Any], bins: NDArray[Any], confidence: float | None) -> Value:
     return _stacked([_proportion(values == bin_value, confidence) for bin_value in bins])
-
-
-def _by_class(
-    y: Any, sets: IntervalSet, values: NDArray[Any], metric: Any, confidence: float | None
-) -> Value:
-    label = _label_indices(y, sets)
-    return _stacked([metric(values[label == k], confidence) for k in range(len(sets.classes))])
 
 
 def _stacked(estimates: list[Value]) -> Value:

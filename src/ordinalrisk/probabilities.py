@@ -160,6 +160,13 @@ def as_matrix(values: Any, name: str = "proba", fewest: int = 2) -> NDArray[Any]
 
 def to_numpy(values: Any, name: str) -> NDArray[Any]:
     """``values`` as a numpy array of whatever shape and type; no library is imported for it."""
+    try:
+        return _to_numpy(values, name)
+    except (TypeError, RuntimeError) as error:
+        raise ValueError(f"{name} can't be read as an array ({type(values).__name__}: {error}).") from None
+
+
+def _to_numpy(values: Any, name: str) -> NDArray[Any]:
     library = type(values).__module__.partition(".")[0]
     if library == "torch":
         if values.device.type != "cpu":

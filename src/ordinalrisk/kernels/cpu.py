@@ -49,6 +49,7 @@ NOT_GIVEN = np.empty(0, np.int64)
 CLEARLY = 1e-5
 SMALLEST_CLEAR_THRESHOLD = 1e-4
 MOST_CLEAR_CLASSES = 1_000
+FAR_FROM_DENORMAL, FAR_FROM_OVERFLOW = 1e-280, 1e290
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -297,7 +298,7 @@ def _load(proba, start, count, tile):
     for q in range(count):
         total = smallest = 0.0
         for j in range(tile.shape[1]):
-            p = np.float64(proba[start + q, j])
+            p = np.float64(proba[start + q, j]) + 0.0  # no minus zero
             tile[P, j, q] = p
             total += p
             smallest = p if p < smallest else smallest
@@ -415,7 +416,8 @@ def _find_clear_intervals(costs, threshold, count, tile, lane):
         lane[GAP, q] = inf
     _minimise(LEFT, 0, 1, threshold, LOWER, count, tile, lane)
     _minimise(RIGHT, K - 1, -1, threshold, UPPER, count, tile, lane)
-    reliable = SMALLEST_CLEAR_THRESHOLD * costs.bound < threshold < inf and K <= MOST_CLEAR_CLASSES
+    smallest = max(SMALLEST_CLEAR_THRESHOLD * costs.bound, FAR_FROM_DENORMAL)
+    reliable = smallest < threshold < FAR_FROM_OVERFLOW and K <= MOST_CLEAR_CLASSES
     enough = CLEARLY * threshold if reliable else inf
     n_clear = 0.0
     for q in range(count):
@@ -446,7 +448,7 @@ def _minimise(gains, first, inward, price, end, count, tile, lane):
             lane[end, q] = j if value < best else label
     for q in range(count):
         gap, so_far = lane[SECOND, q] - lane[BEST, q], lane[GAP, q]
-        lane[GAP, q] = gap if gap < so_far else so_far
+        lane[GAP, q] = so_far if gap >= so_far else gap  # so that a NaN is never clear
 
 
 @_helper
@@ -467,7 +469,7 @@ def _find_gains_that_fall(count, tile, lane):
 
 @_helper
 def _grow(costs, rule, m, threshold, q, tile, row):
-    """Grow from ``m`` while the next level is at least ``threshold``; the levels stay in the tile."""
+    """Grow from ``m`` while the next level is at least ``threshold``; its levels stay in ``row``."""
     if rule == PAPER:
         return _paper(costs, m, threshold, q, tile, row)
     if rule == ADAPTIVE:
