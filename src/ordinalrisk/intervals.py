@@ -57,9 +57,8 @@ class IntervalSet:
                 f"{self.lower_index.shape} and {self.upper_index.shape}."
             )
         lower, upper = self.lower_index, self.upper_index
-        wrong = (lower < 0) | (lower > upper) | (upper >= len(self.classes))
-        if wrong.any():
-            row = int(wrong.argmax())
+        if len(lower) and (lower.min() < 0 or upper.max() >= len(self.classes) or (lower > upper).any()):
+            row = int(((lower < 0) | (lower > upper) | (upper >= len(self.classes))).argmax())
             raise ValueError(
                 f"Row {row} is [{lower[row]}, {upper[row]}], which is no interval of the "
                 f"labels 0 .. {len(self.classes) - 1}."

@@ -34,8 +34,8 @@ MODE, BAYES, MEDIAN, GIVEN = POINTS.values()
 TILE = 64
 P, LEFT, RIGHT, HEAD, TAIL = range(5)
 PARTS = 5
-POINT, BEST, SECOND, TOTAL, LOWER, UPPER, GAP, CLEAR = range(8)
-LANES = 8
+POINT, BEST, SECOND, TOTAL, LOWER, UPPER, GAP, CLEAR, MISSED = range(9)
+LANES = 9
 LEVEL, SLOPE, BLOCK_TOTAL, BLOCK_MEAN, BLOCK_SIZE = range(5)
 ROW_PARTS = 5
 
@@ -256,10 +256,13 @@ def _steps(proba, given, labels, at, before, after, costs, rule, point, tile, la
             return start, found, start + bad
         if rule == FRONTIER:
             _find_gains_that_fall(count, tile, lane)
+        n_missed = 0
         for q in range(count):
+            lane[MISSED, n_missed] = q
+            n_missed += costs.rank[labels[start + q], int(lane[POINT, q])] > 0
+        for t in range(n_missed):
+            q = int(lane[MISSED, t])
             y, m = labels[start + q], int(lane[POINT, q])
-            if costs.rank[y, m] == 0:
-                continue
             towards, gains = (1, LEFT) if m > y else (-1, RIGHT)
             as_they_are = rule == FRONTIER and lane[CLEAR, q] == 1.0
             if rule == FRONTIER and not as_they_are:
@@ -298,8 +301,8 @@ def _load(proba, start, count, tile):
     for q in range(count):
         total = smallest = 0.0
         for j in range(tile.shape[1]):
-            p = np.float64(proba[start + q, j]) + 0.0  # no minus zero
-            tile[P, j, q] = p
+            p = np.float64(proba[start + q, j])
+            tile[P, j, q] = abs(p)  # a minus zero is a zero
             total += p
             smallest = p if p < smallest else smallest
         if not (smallest >= 0.0 and abs(total - 1.0) <= SUM_TOLERANCE):  # so that a NaN fails
@@ -448,7 +451,7 @@ def _minimise(gains, first, inward, price, end, count, tile, lane):
             lane[end, q] = j if value < best else label
     for q in range(count):
         gap, so_far = lane[SECOND, q] - lane[BEST, q], lane[GAP, q]
-        lane[GAP, q] = so_far if gap >= so_far else gap  # so that a NaN is never clear
+        lane[GAP, q] = gap if gap < so_far else so_far
 
 
 @_helper
