@@ -138,7 +138,8 @@ def steps(
             row += done
         return parts
 
-    parts = [part for parts in _over_blocks(block, len(proba)) for part in parts]
+    blocks = _over_blocks(block, len(proba), spare=1)  # the fingerprint of the data is taken meanwhile
+    parts = [part for parts in blocks for part in parts]
     at, before, after = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return at, before, after
 
@@ -153,9 +154,9 @@ def _workspace(proba: NDArray[Any]) -> tuple[Floats, Floats, Floats]:
     return np.empty((PARTS, K, TILE)), np.empty((LANES, TILE)), np.empty((ROW_PARTS, K))
 
 
-def _over_blocks(run: Callable[[slice], Result], n: int) -> list[Result]:
-    """``run`` for each block of rows, the blocks' results in order."""
-    n_blocks = max(1, min(numba.config.NUMBA_NUM_THREADS, n // ROWS_WORTH_A_THREAD))
+def _over_blocks(run: Callable[[slice], Result], n: int, spare: int = 0) -> list[Result]:
+    """``run`` for each block of rows, the blocks' results in order; ``spare`` cores are left to others."""
+    n_blocks = max(1, min(numba.config.NUMBA_NUM_THREADS - spare, n // ROWS_WORTH_A_THREAD))
     edges = [n * b // n_blocks for b in range(n_blocks + 1)]
     blocks = [slice(*pair) for pair in pairwise(edges)]
     if n_blocks == 1:
