@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ordinalrisk import datasets, metrics, probabilities
+    from ordinalrisk.choosing import alpha_for_size
     from ordinalrisk.controller import RiskController
     from ordinalrisk.estimator import OrdinalRiskClassifier
     from ordinalrisk.growth import AdaptiveGrowth, FrontierGrowth, PaperGrowth, RankedProbabilityGrowth
@@ -26,6 +27,7 @@ _HOME = {
     "RiskController": "controller",
     "RiskCurve": "risk_curve",
     "WeightedLoss": "losses",
+    "alpha_for_size": "choosing",
     "datasets": "",
     "metrics": "",
     "probabilities": "",

@@ -38,22 +38,27 @@ def rows_needed(alpha: Fraction, bound: Fraction) -> int:
     return math.ceil(bound / alpha) - 1
 
 
+def loss_budget(alpha: Fraction, bound: Fraction, n_rows: int) -> Fraction:
+    """What the losses of the calibration rows may add up to; negative where nothing can be certified."""
+    return (n_rows + 1) * checked_alpha(alpha, bound) - bound
+
+
 def expectation_threshold(curve: RiskCurve, alpha: Fraction) -> float:
     r"""``sup {tau : (total_loss(tau) + B) / (n + 1) <= alpha}``, which is attained.
 
     Minus infinity, full sets, where nothing can be certified; infinity, single labels, where every step fits.
     """
-    budget = (curve.n_rows + 1) * checked_alpha(alpha, curve.bound) - curve.bound
+    budget = loss_budget(alpha, curve.bound, curve.n_rows)
     return -math.inf if budget < 0 else curve.first_level_above(budget)
 
 
-def warn_if_uncertified(curve: RiskCurve, alpha: Fraction, stacklevel: int = 3) -> None:
+def warn_if_uncertified(alpha: Fraction, bound: Fraction, n_rows: int, stacklevel: int = 3) -> None:
     """Say so where there are too few calibration rows, at the caller's caller's line by default."""
-    needed = rows_needed(alpha, curve.bound)
-    if curve.n_rows < needed:
+    needed = rows_needed(alpha, bound)
+    if n_rows < needed:
         warnings.warn(
             f"alpha={decimal_text(alpha)} needs at least {needed} calibration rows for a loss bounded by "
-            f"{decimal_text(curve.bound)}; got {curve.n_rows}, so every set is the full scale.",
+            f"{decimal_text(bound)}; got {n_rows}, so every set is the full scale.",
             stacklevel=stacklevel,
         )
 

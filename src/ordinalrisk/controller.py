@@ -125,7 +125,7 @@ class RiskController:
             fingerprint = beside.submit(_sha256, matrix, labels)
             at, by = self.growth.steps(matrix, labels, costs, given)
             curve = RiskCurve.from_steps(at, by, unit=costs.unit, n_rows=n, bound=costs.bound)
-        warn_if_uncertified(curve, alpha)
+        warn_if_uncertified(alpha, curve.bound, n)
         return self._calibrated(
             costs, classes, curve, expectation_threshold(curve, alpha), fingerprint.result()
         )
@@ -185,7 +185,7 @@ class RiskController:
             return self.threshold_
         exact = as_fraction(alpha, "alpha")
         threshold = expectation_threshold(self.risk_curve_, exact)
-        warn_if_uncertified(self.risk_curve_, exact, stacklevel=4)
+        warn_if_uncertified(exact, self.risk_curve_.bound, self.risk_curve_.n_rows, stacklevel=4)
         return threshold
 
     def _require_calibrated(self) -> None:

@@ -1,0 +1,75 @@
+"""Choosing ``alpha`` by what it costs: exact answers from a calibrated curve and the scores of new rows."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from fractions import Fraction
+from typing import Any
+
+from ordinalrisk.controller import RiskController
+from ordinalrisk.exact import as_fraction, decimal_text
+from ordinalrisk.probabilities import as_matrix
+
+
+def alpha_for_size(
+    controller: RiskController, proba: Any, size: Any, *, point_labels: Any = None
+) -> Fraction:
+    r"""The smallest ``alpha`` at which the intervals of ``proba`` hold at most ``size`` labels on average.
+
+    .. math:: \min \Big\{ \alpha : \tfrac{1}{m} \sum_{i=1}^m |C_\alpha(x_i)| \le s \Big\}
+
+    Sets change only where the calibrated curve steps, so the answer is one of the curve's own risks
+    :math:`(\sum_i L_i + B) / (n + 1)`, found by bisection over its steps and returned as an exact fraction.
+    The mean size falls in jumps: at this ``alpha`` it is ``size`` or the first value below it.
+
+    Parameters
+    ----------
+    controller : RiskController
+        Calibrated; the ``alpha`` it was calibrated for plays no part.
+    proba : array-like of shape (m, K)
+        Class probabilities of the rows whose mean set size counts. No labels are needed.
+    size : number
+        The mean number of labels, between 1 and K.
+    point_labels : array-like of int, optional
+        As for :meth:`RiskController.predict_set`.
+
+    Notes
+    -----
+    The guarantee is for an ``alpha`` that was chosen without the calibration rows. One that is chosen from
+    their curve holds approximately; to be strict, choose it with one calibration and use it with another.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.dirichlet([1, 2, 4, 2, 1], size=1000)
+    >>> y = np.array([rng.choice(5, p=p) for p in proba])
+    >>> controller = RiskController().calibrate(proba[:500], y[:500])
+    >>> alpha = alpha_for_size(controller, proba[500:], 2)
+    >>> alpha, controller.predict_set(proba[500:], alpha=alpha).size.mean()
+    (Fraction(155, 501), np.float64(2.0))
+    """
+    controller._require_calibrated()
+    wanted = as_fraction(size, "size")
+    K = len(controller.classes_)
+    if not 1 <= wanted <= K:
+        raise ValueError(f"size must lie between 1 and the number of labels, {K}; got {size}.")
+    matrix = as_matrix(proba)
+    curve = controller.risk_curve_
+    totals: list[int] = [0, *curve.totals.tolist()]
+
+    def alpha(step: int) -> Fraction:
+        return (totals[step] * curve.unit + curve.bound) / (curve.n_rows + 1)
+
+    def fits(step: int) -> bool:
+        sets = controller.predict_set(matrix, alpha=alpha(step), point_labels=point_labels)
+        return int(sets.size.sum()) <= wanted * len(matrix)
+
+    n_below_bound = len(totals) - (alpha(len(totals) - 1) == curve.bound)
+    step = bisect_left(range(n_below_bound), True, key=fits)
+    if step == n_below_bound:
+        raise ValueError(
+            f"No alpha below B={decimal_text(curve.bound)} brings the mean size down to {size}: the point "
+            "labels of the calibration rows are as wrong as they can be."
+        )
+    return alpha(step)
