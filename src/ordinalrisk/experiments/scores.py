@@ -1,0 +1,165 @@
+"""A model's scores on rows that it was not trained on: in memory, and as a CSV file.
+
+Two layouts are read. Ours has a header ``name,label,logit_0,..,logit_{K-1}``. The paper's authors released
+theirs with a header of numbers, ``,0,1,2,3,..``: an index, a name, the label, the predicted label, then the
+logits. Either may be compressed (``.csv.gz``).
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ordinalrisk.atomic import replacing
+from ordinalrisk.probabilities import min_shift, softmax
+
+NORMALISATIONS = {"min_shift": min_shift, "softmax": softmax}
+_OURS = ("name", "label", "logit_0", "logit_1")
+_AUTHORS = ("", "0", "1", "2", "3", "4")
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Logits and labels of rows that a model was not trained on.
+
+    Attributes
+    ----------
+    names : sequence of str
+        What each row is called, such as the name of its image.
+    y : array of int
+        The labels ``0 .. K-1``.
+    logits : array of shape (n, K)
+        The model's outputs, from which a normalisation makes probabilities.
+    key : str
+        A short name for files that are made from them.
+    source : str
+        Where they come from, in words.
+    from_authors : bool
+        Whether they have the layout of the paper's authors.
+    """
+
+    names: Sequence[str]
+    y: NDArray[np.int64]
+    logits: NDArray[np.float64]
+    key: str
+    source: str
+    from_authors: bool = False
+
+    def proba(self, normalisation: str = "softmax") -> NDArray[np.float64]:
+        """Class probabilities: ``"softmax"``, or ``"min_shift"`` as in the paper's released code."""
+        return NORMALISATIONS[normalisation](self.logits)
+
+    @property
+    def accuracy(self) -> float:
+        """The share of rows whose largest logit is at the label."""
+        return float(np.mean(self.logits.argmax(axis=1) == self.y))
+
+    @property
+    def mean_absolute_error(self) -> float:
+        """The mean number of labels between the truth and the largest logit."""
+        return float(np.abs(self.logits.argmax(axis=1) - self.y).mean())
+
+
+def write_scores(scores: Scores, path: str | PathLike[str]) -> None:
+    """Write our layout, whole or not at all; compressed if the name ends in ``.gz``.
+
+    Logits are written with all their digits, so that :func:`read_scores` gives the same numbers back.
+    """
+    target = Path(path)
+    header = [*_OURS[:2], *(f"logit_{k}" for k in range(scores.logits.shape[1]))]
+    rows = (
+        [name, int(label), *logits]
+        for name, label, logits in zip(scores.names, scores.y, scores.logits.tolist(), strict=True)
+    )
+    with replacing(target) as temporary, temporary.open("wb") as raw:
+        if target.suffix == ".gz":  # no name and no time inside, so that equal scores are equal files
+            with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as compressed:
+                compressed.write(_csv([header, *rows]))
+        else:
+            raw.write(_csv([header, *rows]))
+
+
+def read_scores(path: str | PathLike[str]) -> Scores:
+    """Read a file of scores in either layout.
+
+    Raises
+    ------
+    ValueError
+        With the file, the line and what is wrong there.
+    """
+    file = Path(path)
+    try:
+        content = file.read_bytes()
+        text = (gzip.decompress(content) if file.suffix == ".gz" else content).decode("utf-8-sig")
+        rows = list(csv.reader(text.splitlines()))
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
+        if isinstance(error, FileNotFoundError):
+            raise ValueError(f"There is no file of scores at {file}.") from None
+        raise ValueError(f"{file.name} can't be read as CSV ({error}).") from None
+    if not rows:
+        raise ValueError(f"{file.name} is empty.")
+    header, body = rows[0], rows[1:]
+    if tuple(header[: len(_OURS)]) == _OURS:
+        name, label, first_logit = 0, 1, 2
+    elif tuple(header[: len(_AUTHORS)]) == _AUTHORS:
+        name, label, first_logit = 1, 2, 4
+    else:
+        raise ValueError(
+            f"{file.name} has an unknown layout: its header begins {','.join(header[:6])!r}; expected "
+            f"{','.join(_OURS)!r},.. or the paper authors' {','.join(_AUTHORS)!r},..."
+        )
+    if not body:
+        raise ValueError(f"{file.name} has a header but no rows.")
+    n_classes = len(header) - first_logit
+    y, logits = np.empty(len(body), np.int64), np.empty((len(body), n_classes))
+    for i, row in enumerate(body):
+        if len(row) != len(header):
+            _wrong(file, i, f"has {len(row)} columns, the header {len(header)}")
+        y[i] = _label(row[label], n_classes, file, i)
+        try:
+            logits[i] = [float(value) for value in row[first_logit:]]
+        except ValueError as error:
+            _wrong(file, i, f"holds something that is no number ({error})")
+    if not np.isfinite(logits).all():
+        i, k = np.argwhere(~np.isfinite(logits))[0].tolist()
+        _wrong(file, i, f"has the logit {logits[i, k]} for class {k}; logits must be finite")
+    from_authors = first_logit == 4
+    return Scores(
+        [row[name] for row in body],
+        y,
+        logits,
+        file.name.removesuffix(".gz").removesuffix(".csv").replace("_", "-"),
+        ("the authors' scores, " if from_authors else "scores, ") + file.name,
+        from_authors,
+    )
+
+
+def _label(text: str, n_classes: int, file: Path, i: int) -> int:
+    try:
+        value = float(text)
+    except ValueError:
+        value = np.nan
+    if value not in range(n_classes):
+        _wrong(file, i, f"has the label {text!r}; with {n_classes} logits labels are 0 .. {n_classes - 1}")
+    return int(value)
+
+
+def _wrong(file: Path, i: int, what: str) -> NoReturn:
+    raise ValueError(f"Line {i + 2} of {file.name} {what}.")
+
+
+def _csv(rows: Iterable[Sequence[object]]) -> bytes:
+    from io import StringIO
+
+    text = StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
