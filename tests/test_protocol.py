@@ -10,7 +10,7 @@ from ordinalrisk.datasets import simulated_classes
 from ordinalrisk.experiments import simulated
 from ordinalrisk.experiments.figures import example_rows
 from ordinalrisk.experiments.protocol import Outcome, Summary, halves, run_trials, summarise
-from ordinalrisk.growth import PaperGrowth
+from ordinalrisk.growth import GrowthRule, PaperGrowth
 
 SCENARIOS = {"equal": WeightedLoss(), "far": DivergenceLoss()}
 GROWTHS = ["paper", "frontier"]
@@ -49,18 +49,31 @@ def test_every_cell_is_a_calibration_of_its_own():
                     controller = RiskController(loss=loss, alpha=alpha, growth=growth)
                     controller.calibrate(proba[calibration], y[calibration])
                     sets = controller.predict_set(proba[test])
-                    risk, size = metrics.risk(y[test], sets, loss), metrics.mean_size(sets)
-                    expected.append(Outcome(name, growth, alpha, risk, size))
-        assert outcomes == expected
+                    expected.append((name, growth, alpha))
+                    outcome = outcomes[len(expected) - 1]
+                    assert outcome.risk == pytest.approx(metrics.risk(y[test], sets, loss), abs=1e-12)
+                    assert outcome.size == pytest.approx(metrics.mean_size(sets), abs=1e-12)
+                    assert outcome.class_coverage == pytest.approx(metrics.class_coverage(y[test], sets))
+                    sizes = [sets.size[y[test] == label].mean() for label in range(5)]
+                    assert outcome.class_size == pytest.approx(sizes)
+        assert [(o.scenario, o.growth, o.alpha) for o in outcomes] == expected
     assert trial == 2
 
 
-def test_calibrates_once_for_all_alphas(monkeypatch):
+def test_levels_are_computed_once_for_all_trials(monkeypatch):
     calls = []
-    calibrate = RiskController.calibrate
-    monkeypatch.setattr(RiskController, "calibrate", lambda *args: calls.append(1) or calibrate(*args))
+    levels = GrowthRule.levels
+    monkeypatch.setattr(GrowthRule, "levels", lambda *args: calls.append(1) or levels(*args))
     list(run_trials(*drawn_scores(100), SCENARIOS, growths=GROWTHS, alphas=ALPHAS, trials=5))
-    assert len(calls) == 5 * len(SCENARIOS) * len(GROWTHS)
+    assert len(calls) == len(SCENARIOS) * len(GROWTHS)
+
+
+def test_too_few_rows_are_said():
+    with pytest.warns(UserWarning, match="alpha=0.05 needs at least 19 calibration rows .* got 10, so every"):
+        [results] = run_trials(
+            *drawn_scores(20), {"equal": WeightedLoss()}, growths=["paper"], alphas=ALPHAS, trials=1
+        )
+    assert (results[0].risk, results[0].size) == (0, 5)
 
 
 def test_more_trials_continue_fewer():
@@ -92,18 +105,22 @@ def test_mean_risk_keeps_within_its_bounds():
 
 
 def test_summary_is_mean_and_standard_error():
-    outcomes = [[Outcome("s", "g", 0.1, risk, size)] for risk, size in [(0.1, 2.0), (0.2, 2.0), (0.6, 5.0)]]
-    [result] = summarise(outcomes)
+    nan = np.nan
+    drawn = [(0.1, 2.0, (0.5, nan, nan)), (0.2, 2.0, (0.7, 0.9, nan)), (0.6, 5.0, (0.9, 0.8, nan))]
+    [result] = summarise([[Outcome("s", "g", 0.1, *means, (1.0, 2.0, nan))] for means in drawn])
     assert (result.scenario, result.growth, result.alpha, result.trials) == ("s", "g", 0.1, 3)
     assert result.risk == pytest.approx(0.3)
     assert result.risk_se == pytest.approx(np.sqrt((0.04 + 0.01 + 0.09) / 2 / 3))
     assert result.size == pytest.approx(3)
     assert result.size_se == pytest.approx(1)
+    assert result.class_coverage[:2] == pytest.approx((0.7, 0.85))
+    assert result.class_size[:2] == (1, 2)
+    assert (result.class_coverage[2], result.class_size[2]) == (None, None)
 
 
 def test_one_trial_has_no_standard_error():
-    assert summarise([[Outcome("s", "g", 0.1, 0.2, 3.0)]]) == [
-        Summary("s", "g", 0.1, 1, 0.2, None, 3.0, None)
+    assert summarise([[Outcome("s", "g", 0.1, 0.2, 3.0, (0.8, 0.9), (2.0, 4.0))]]) == [
+        Summary("s", "g", 0.1, 1, 0.2, None, 3.0, None, (0.8, 0.9), (2.0, 4.0))
     ]
 
 
@@ -113,7 +130,8 @@ def test_results_survive_json(trials):
         run_trials(*drawn_scores(100), SCENARIOS, growths=GROWTHS, alphas=ALPHAS, trials=trials)
     )
     read = json.loads(json.dumps([asdict(result) for result in results], allow_nan=False))
-    assert [Summary(**fields) for fields in read] == results
+    parts = ("class_coverage", "class_size")
+    assert [Summary(**f | {part: tuple(f[part]) for part in parts}) for f in read] == results
 
 
 def test_no_trials_are_refused():
@@ -122,24 +140,24 @@ def test_no_trials_are_refused():
 
 
 def test_scenarios_are_those_of_the_paper():
-    nearest_miss = {name: loss.cost_table(10)[:, 0][1:] for name, loss in simulated.SCENARIOS.items()}
+    scenarios = simulated.EXPERIMENT.scenarios
+    nearest_miss = {name: loss.cost_table(10)[:, 0][1:] for name, loss in scenarios.items()}
     label = np.arange(1, 10)
     assert nearest_miss["S1"] == pytest.approx(np.ones(9))
     assert nearest_miss["S2"] == pytest.approx(label / 9)
     assert nearest_miss["S3"] == pytest.approx(np.where(label >= 5, 1, 0.5))
     assert nearest_miss["S4"] == pytest.approx(label / 9)
-    assert simulated.SCENARIOS["S4"].cost_table(10)[9] == pytest.approx(np.arange(9, -1, -1) / 9)
-    assert simulated.MEANING.keys() == simulated.SCENARIOS.keys()
+    assert scenarios["S4"].cost_table(10)[9] == pytest.approx(np.arange(9, -1, -1) / 9)
 
 
 def test_network_scores_four_fifths_of_each_class():
     X, y = simulated_classes(n_per_class=200)
     scores = simulated.network_scores(X, y, seed=1)
     assert np.bincount(scores.y).tolist() == [160] * 10
-    assert scores.proba.sum(axis=1) == pytest.approx(1)
-    assert np.mean(scores.proba.argmax(axis=1) == scores.y) > 0.5
+    assert scores.proba().sum(axis=1) == pytest.approx(1)
+    assert np.mean(scores.proba().argmax(axis=1) == scores.y) > 0.5
     again = simulated.network_scores(X, y, seed=1)
-    assert np.array_equal(scores.proba, again.proba)
+    assert np.array_equal(scores.logits, again.logits)
 
 
 def test_an_unfinished_network_does_not_warn(monkeypatch):
@@ -148,7 +166,7 @@ def test_an_unfinished_network_does_not_warn(monkeypatch):
         sklearn.neural_network, "MLPClassifier", lambda **kwargs: network(**kwargs | {"max_iter": 2})
     )
     scores = simulated.network_scores(*simulated_classes(n_per_class=50))
-    assert scores.proba.shape == (400, 10)
+    assert scores.logits.shape == (400, 10)
 
 
 def test_examples_are_the_first_of_each_size_and_the_first_miss():

@@ -9,27 +9,83 @@ over trials whatever the rows are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk import metrics
-from ordinalrisk.controller import RiskController
+from ordinalrisk.calibration import warn_if_uncertified
+from ordinalrisk.exact import as_fraction
+from ordinalrisk.experiments.fixed_rows import FixedRows
 from ordinalrisk.growth import GrowthRule
-from ordinalrisk.losses import IntervalLoss
+from ordinalrisk.losses import DivergenceLoss, IntervalLoss
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What the paper did on one data set, and what it reports.
+
+    Attributes
+    ----------
+    name, title : str
+        For files and for readers.
+    table : int
+        The number of the paper's table.
+    classes : tuple of str
+        The labels in order.
+    scenarios : mapping
+        The loss of each scenario.
+    meaning : mapping
+        A few words on each scenario.
+    alphas : tuple of float
+        The risks of the table.
+    published : mapping
+        For each scenario the realised risks in the table, in the order of ``alphas``.
+    histogram_alphas : mapping
+        For each scenario the ``alpha`` of the picture of realised risks.
+    class_alpha : float
+        The ``alpha`` at which the classes are compared; small enough that sets are no single labels yet.
+    centroid_size : int
+        The mean set size at which the centroids of the sets are compared.
+    figures : mapping
+        The number of the paper's figure that each picture here stands for.
+    """
+
+    name: str
+    title: str
+    table: int
+    classes: tuple[str, ...]
+    scenarios: Mapping[str, IntervalLoss]
+    meaning: Mapping[str, str]
+    alphas: tuple[float, ...]
+    published: Mapping[str, tuple[float, ...]]
+    histogram_alphas: Mapping[str, float]
+    class_alpha: float
+    centroid_size: int
+    figures: Mapping[str, int]
+
+    @property
+    def divergence(self) -> str:
+        """The scenario of the divergence loss."""
+        return next(name for name, loss in self.scenarios.items() if isinstance(loss, DivergenceLoss))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One trial of one scenario, growth rule and ``alpha``: mean loss and mean set size on the test half."""
+    """One trial of one scenario, growth rule and ``alpha``: means over the test half.
+
+    ``class_coverage`` and ``class_size`` are means over the rows of each true class; NaN without rows.
+    """
 
     scenario: str
     growth: str
     alpha: float
     risk: float
     size: float
+    class_coverage: tuple[float, ...]
+    class_size: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -37,7 +93,7 @@ class Summary:
     """The mean over trials of one scenario, growth rule and ``alpha``.
 
     The standard errors ``risk_se`` and ``size_se`` are those of the means over random halves of the same
-    rows; None after a single trial, which has none.
+    rows; None after a single trial, which has none. A class that no test half holds has None as well.
     """
 
     scenario: str
@@ -48,6 +104,8 @@ class Summary:
     risk_se: float | None
     size: float
     size_se: float | None
+    class_coverage: tuple[float | None, ...]
+    class_size: tuple[float | None, ...]
 
 
 def halves(n_rows: int, trial: int = 0, seed: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -86,7 +144,7 @@ def run_trials(
     growths : sequence
         Growth rules, by name or as objects.
     alphas : sequence of numbers
-        The risks to control. One calibration answers them all.
+        The risks to control.
     trials : int
         How many random halves.
     seed : int
@@ -99,16 +157,23 @@ def run_trials(
     """
     if trials < 1:
         raise ValueError(f"trials must be at least 1; got {trials}.")
-    proba, y = np.asarray(proba), np.asarray(y)
-    for trial in range(trials):
-        calibration, test = halves(len(proba), trial, seed)
-        known, unseen = (proba[calibration], y[calibration]), (proba[test], y[test])
-        yield [
-            outcome
-            for scenario, loss in scenarios.items()
-            for growth in growths
-            for outcome in _one_calibration(scenario, loss, growth, alphas, known, unseen)
-        ]
+    y = np.asarray(y)
+    rows = {
+        (scenario, str(growth)): FixedRows(proba, y, loss, growth)
+        for scenario, loss in scenarios.items()
+        for growth in growths
+    }
+    for bound in {fixed.costs.bound for fixed in rows.values()}:
+        warn_if_uncertified(as_fraction(min(alphas)), bound, len(y) // 2)
+    with ThreadPoolExecutor() as pool:
+        for trial in range(trials):
+            calibration, _ = halves(len(y), trial, seed)
+            results = pool.map(lambda fixed: [*fixed.test(calibration, alphas)], rows.values())  # noqa: B023
+            yield [
+                Outcome(scenario, growth, alpha, *result)
+                for (scenario, growth), cells in zip(rows, results, strict=True)
+                for alpha, result in zip(alphas, cells, strict=True)
+            ]
 
 
 def summarise(outcomes: Iterable[Iterable[Outcome]]) -> list[Summary]:
@@ -125,31 +190,41 @@ def summarise(outcomes: Iterable[Iterable[Outcome]]) -> list[Summary]:
     >>> f"risk {result.risk:.2f}, {result.size:.1f} labels"
     'risk 0.10, 3.1 labels'
     """
-    drawn: dict[tuple[str, str, float], list[tuple[float, float]]] = {}
+    drawn: dict[tuple[str, str, float], list[Outcome]] = {}
     for trial in outcomes:
         for outcome in trial:
-            key = outcome.scenario, outcome.growth, outcome.alpha
-            drawn.setdefault(key, []).append((outcome.risk, outcome.size))
-    return [_summary(*key, np.array(values)) for key, values in drawn.items()]
+            drawn.setdefault((outcome.scenario, outcome.growth, outcome.alpha), []).append(outcome)
+    return [_summary(cell) for cell in drawn.values()]
 
 
-def _one_calibration(
-    scenario: str,
-    loss: IntervalLoss,
-    growth: str | GrowthRule,
-    alphas: Sequence[float],
-    known: tuple[NDArray[Any], NDArray[Any]],
-    unseen: tuple[NDArray[Any], NDArray[Any]],
-) -> Iterator[Outcome]:
-    controller = RiskController(loss=loss, alpha=alphas[0], growth=growth).calibrate(*known)
-    proba, y = unseen
-    for alpha in alphas:
-        sets = controller.predict_set(proba, alpha=alpha)
-        yield Outcome(scenario, str(growth), alpha, metrics.risk(y, sets, loss), metrics.mean_size(sets))
+def _summary(cell: Sequence[Outcome]) -> Summary:
+    first = cell[0]
+    risk, risk_se = _mean_and_error([outcome.risk for outcome in cell])
+    size, size_se = _mean_and_error([outcome.size for outcome in cell])
+    return Summary(
+        first.scenario,
+        first.growth,
+        first.alpha,
+        len(cell),
+        risk,
+        risk_se,
+        size,
+        size_se,
+        class_means([outcome.class_coverage for outcome in cell]),
+        class_means([outcome.class_size for outcome in cell]),
+    )
 
 
-def _summary(scenario: str, growth: str, alpha: float, values: NDArray[np.float64]) -> Summary:
-    trials = len(values)
-    risk, size = values.mean(axis=0).tolist()
-    risk_se, size_se = (values.std(axis=0, ddof=1) / np.sqrt(trials)).tolist() if trials > 1 else (None, None)
-    return Summary(scenario, growth, alpha, trials, risk, risk_se, size, size_se)
+def _mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
+    n = len(values)
+    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else None
+
+
+def class_means(values: Sequence[tuple[float, ...]]) -> tuple[float | None, ...]:
+    """For each class the mean over the trials that have rows of it; None where none has."""
+    table = np.array(values)
+    known = ~np.isnan(table)
+    return tuple(
+        float(column[rows].mean()) if rows.any() else None
+        for column, rows in zip(table.T, known.T, strict=True)
+    )
