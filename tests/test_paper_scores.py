@@ -1,75 +1,163 @@
-"""On the paper authors' own model scores: their Table 3, and the set sizes of each growth rule."""
+"""The paper's numbers: its tables and the direction of its figures, on the authors' scores and on ours."""
 
 import os
+from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import ordinalrisk as orisk
-from ordinalrisk.probabilities import min_shift
+from ordinalrisk.experiments import diabetic_retinopathy, simulated, utkface
+from ordinalrisk.experiments.protocol import run_trials, summarise
+from ordinalrisk.experiments.reproduction import reproduce
+from ordinalrisk.experiments.scores import read_scores
+from ordinalrisk.experiments.tables import published_table, weight_table
 
-DATA = Path(os.environ.get("ORDINALRISK_DATA", Path(__file__).parents[2] / "shared" / "data"))
-SCORES = DATA / "paper_scores"
-pytestmark = pytest.mark.skipif(
-    not SCORES.is_dir(), reason="the paper's scores are absent; name their folder in ORDINALRISK_DATA"
-)
-
-ALPHAS = (0.02, 0.08, 0.14, 0.20)
-
-
-def labels_and_logits(name, n_classes):
-    columns = (2, *range(4, 4 + n_classes))  # an index, a name, the label, the predicted label, the logits
-    table = np.genfromtxt(SCORES / name, delimiter=",", skip_header=1, usecols=columns)
-    return table[:, 0].astype(int), table[:, 1:]
-
-
-def mean_over_random_halves(proba, y, loss, growth, alphas, trials, seed=0):
-    """Realised risk and set size at each alpha, averaged over random halves."""
-    rng = np.random.default_rng(seed)
-    found = np.zeros((2, len(alphas)))
-    for _ in range(trials):
-        order = rng.permutation(len(y))
-        calibration, test = order[: len(y) // 2], order[len(y) // 2 :]
-        controller = orisk.RiskController(loss=loss, growth=growth, alpha=alphas[0])
-        controller.calibrate(proba[calibration], y[calibration])
-        for k, alpha in enumerate(alphas):
-            sets = controller.predict_set(proba[test], alpha=alpha)
-            found[:, k] += orisk.metrics.risk(y[test], sets, loss), sets.size.mean()
-    return found / trials
-
-
-@pytest.mark.parametrize(
-    ("loss", "published"),
-    [
-        (orisk.WeightedLoss(), [0.0198, 0.0794, 0.1402, 0.1499]),
-        (orisk.WeightedLoss([1, 1, 1, 2, 2]), [0.0199, 0.0801, 0.1401, 0.1485]),
-        (orisk.DivergenceLoss(), [0.0200, 0.0430, 0.0428, 0.0428]),
-    ],
-    ids=["S1", "S2", "S3"],
-)
-def test_table_3_of_the_paper(loss, published):
-    y, logits = labels_and_logits("diabetic_retinopathy.csv", 5)
-    risk, _ = mean_over_random_halves(min_shift(logits), y, loss, "paper", ALPHAS, trials=100)
-    assert risk == pytest.approx(published, abs=0.002)
-
-
-SIZES = {
-    "simulated S1": (orisk.WeightedLoss(), 0.02, (2.99, 2.99, 2.97)),
-    "simulated S2": (orisk.WeightedLoss(range(10)), 0.02, (7.72, 2.45, 2.42)),
-    "simulated S3": (orisk.WeightedLoss([1] * 5 + [2] * 5), 0.02, (6.64, 2.81, 2.80)),
-    "simulated S4": (orisk.DivergenceLoss(), 0.02, (1.79, 1.79, 1.77)),
-    "diabetic_retinopathy S2": (orisk.WeightedLoss([1, 1, 1, 2, 2]), 0.005, (4.47, 1.85, 1.84)),
+ROOT = Path(__file__).parents[1]
+DATA = Path(os.environ.get("ORDINALRISK_DATA", ROOT.parent / "shared" / "data")) / "paper_scores"
+FILES = {
+    "simulated": (simulated.EXPERIMENT, DATA / "simulated.csv"),
+    "utkface": (utkface.EXPERIMENT, ROOT / "docs" / "scores" / "utkface.csv.gz"),
+    "diabetic-retinopathy": (diabetic_retinopathy.EXPERIMENT, DATA / "diabetic_retinopathy.csv"),
 }
 
 
-@pytest.mark.parametrize("scenario", SIZES)
-def test_set_sizes_of_the_growth_rules(scenario):
-    loss, alpha, sizes = SIZES[scenario]
-    name = scenario.split()[0]
-    y, logits = labels_and_logits(f"{name}.csv", 10 if name == "simulated" else 5)
-    proba = orisk.softmax(logits)
-    for growth, size in zip(("paper", "adaptive", "frontier"), sizes, strict=True):
-        risk, mean_size = mean_over_random_halves(proba, y, loss, growth, [alpha], trials=50)
-        assert risk[0] == pytest.approx(alpha, rel=0.03)
-        assert mean_size[0] == pytest.approx(size, abs=0.05)
+@cache
+def scores_of(name):
+    _, file = FILES[name]
+    if not file.is_file():
+        pytest.skip(f"{file.name} is absent; ORDINALRISK_DATA names the folder of the paper's scores")
+    return read_scores(file)
+
+
+@cache
+def reproduction_of(name):
+    return reproduce(FILES[name][0], scores_of(name), growths=("paper", "frontier"))
+
+
+def compared(name, scenarios):
+    return [c for c in reproduction_of(name).comparisons if c.scenario in scenarios]
+
+
+def test_table_3():
+    cells = compared("diabetic-retinopathy", ["S1", "S2", "S3"])
+    assert len(cells) == 12
+    assert [c.risk for c in cells] == pytest.approx([c.published for c in cells], abs=0.002)
+
+
+def test_table_3_is_not_that_of_a_softmax():
+    cells = reproduction_of("diabetic-retinopathy").compared("softmax")
+    assert max(abs(c.difference) for c in cells) > 0.05
+
+
+def test_table_1():
+    cells = compared("simulated", ["S1", "S2", "S3"])
+    assert len(cells) == 12
+    assert [c.risk for c in cells] == pytest.approx([c.published for c in cells], abs=0.003)
+
+
+def test_divergence_of_table_1_saturates_elsewhere():
+    """The released file has 16,000 rows where the paper scores 14,000."""
+    cells = compared("simulated", ["S4"])
+    assert len(scores_of("simulated").y) == 16_000
+    assert cells[0].risk == pytest.approx(cells[0].published, abs=0.003)
+    assert [c.risk for c in cells[1:]] == pytest.approx([0.054] * 3, abs=0.0005)
+    assert [c.published for c in cells[1:]] == pytest.approx([0.0463] * 3, abs=0.0001)
+
+
+def test_table_2_where_nothing_saturates():
+    cells = [c for c in reproduction_of("utkface").comparisons if c.published >= c.alpha]
+    assert len(cells) == 19
+    assert [c.risk for c in cells] == pytest.approx([c.published for c in cells], abs=0.003)
+
+
+def test_scores_of_held_out_faces_saturate_later_than_published():
+    scores = scores_of("utkface")
+    last = compared("utkface", ["S4"])[-1]
+    assert last.published == 0.016
+    assert last.risk == pytest.approx(scores.mean_absolute_error / 19, rel=0.01)
+    assert last.risk > 3 * last.published
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_realised_risks_keep_within_alpha(name):
+    """The mean over 100 halves exceeds no alpha by more than four of its standard errors."""
+    for results in reproduction_of(name).results.values():
+        assert all(r.risk <= r.alpha + 4 * r.risk_se for r in results)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_divergence_pulls_centroids_to_the_middle(name):
+    at = reproduction_of(name).centroids_by("min_shift", "paper")
+    experiment = FILES[name][0]
+    assert at[experiment.divergence].from_middle < at["S1"].from_middle - 0.1
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_pull_to_the_middle_is_mostly_one_of_the_released_scores(name):
+    divergence = FILES[name][0].divergence
+    pull = {}
+    for normalisation in ("min_shift", "softmax"):
+        at = reproduction_of(name).centroids_by(normalisation, "paper")
+        pull[normalisation] = at["S1"].from_middle - at[divergence].from_middle
+    assert pull["softmax"] < 0.15 * pull["min_shift"]
+
+
+@pytest.mark.parametrize(
+    ("name", "scenario", "direction"),
+    [
+        ("simulated", "S2", 1),
+        ("simulated", "S3", 1),
+        ("utkface", "S2", -1),
+        ("utkface", "S3", 1),
+        ("diabetic-retinopathy", "S2", 1),
+    ],
+)
+def test_weights_pull_centroids_to_the_weighted_end(name, scenario, direction):
+    for normalisation in ("min_shift", "softmax"):
+        at = reproduction_of(name).centroids_by(normalisation, "paper")
+        assert direction * (at[scenario].mean - at["S1"].mean) > 0.03
+        assert abs(at[scenario].size - FILES[name][0].centroid_size) < 0.4
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_weights_favour_their_classes_under_frontier_only(name):
+    """At equal mean size, with a softmax: coverage of the favoured classes under S1, then under another."""
+    rows = [row for row in weight_table(reproduction_of(name)).rows if row[2] == "softmax"]
+    assert {row[1] for row in rows} == {"paper", "frontier"}
+    for _, rule, _, before, after, *_ in rows:
+        assert (float(after) > float(before)) == (rule == "frontier")
+
+
+SIZES = {
+    ("simulated", "S1"): (0.02, (2.99, 2.99, 2.97)),
+    ("simulated", "S2"): (0.02, (7.72, 2.45, 2.42)),
+    ("simulated", "S3"): (0.02, (6.64, 2.81, 2.80)),
+    ("simulated", "S4"): (0.02, (1.79, 1.79, 1.77)),
+    ("diabetic-retinopathy", "S2"): (0.005, (4.47, 1.85, 1.84)),
+}
+
+
+@pytest.mark.parametrize(("name", "scenario"), SIZES)
+def test_set_sizes_of_the_growth_rules(name, scenario):
+    alpha, sizes = SIZES[name, scenario]
+    scores = scores_of(name)
+    results = summarise(
+        run_trials(
+            scores.proba("softmax"),
+            scores.y,
+            {scenario: FILES[name][0].scenarios[scenario]},
+            growths=("paper", "adaptive", "frontier"),
+            alphas=[alpha],
+            trials=50,
+        )
+    )
+    assert [r.risk for r in results] == pytest.approx([alpha] * 3, rel=0.03)
+    assert [r.size for r in results] == pytest.approx(sizes, abs=0.05)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_documentation_shows_these_tables(name):
+    page = ROOT / "docs" / "reproduction.md"
+    if not page.is_file():
+        pytest.skip("the documentation is not beside the tests")
+    assert published_table(reproduction_of(name)).markdown() in page.read_text()

@@ -138,7 +138,7 @@ def read_scores(path: str | PathLike[str]) -> Scores:
         y,
         logits,
         file.name.removesuffix(".gz").removesuffix(".csv").replace("_", "-"),
-        ("the authors' scores, " if from_authors else "scores, ") + file.name,
+        ("the authors' scores in " if from_authors else "scores in ") + file.name,
         from_authors,
     )
 

@@ -1,0 +1,337 @@
+"""``ordinalrisk reproduce``: the paper's experiments beside their published numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from ordinalrisk import __version__
+from ordinalrisk.cli import terminal
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import Console
+
+    from ordinalrisk.datasets.images import ImageData
+    from ordinalrisk.experiments.protocol import Experiment
+    from ordinalrisk.experiments.reproduction import Reproduction
+    from ordinalrisk.experiments.scores import Scores
+
+_OUT = Path("reproduction")
+_GROWTHS = ["paper", "adaptive", "frontier"]
+_WHERE = {
+    "utkface": "a model trained on it has its scores in docs/scores/utkface.csv.gz of the source repository",
+    "diabetic-retinopathy": "the authors' scores, diabetic_retinopathy.csv, are in the repository that the "
+    "paper names, github.com/yx8njit/ordinal-conformal-risk-control",
+}
+
+
+class Which(StrEnum):
+    """The experiments of the paper."""
+
+    simulated = "simulated"
+    utkface = "utkface"
+    diabetic_retinopathy = "diabetic-retinopathy"
+    all = "all"
+
+
+class Run(NamedTuple):
+    """An experiment on one model's scores, with what there is to show of its data."""
+
+    experiment: Experiment
+    scores: Scores
+    images: ImageData | None = None
+    points: tuple[Any, Any] | None = None
+
+
+def reproduce(
+    which: Annotated[Which, typer.Argument(help="Which experiment.")],
+    scores: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="CSV of scores, the authors' layout or ours. Repeat for more."),
+    ] = None,
+    images: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="UTKFace folder or zip, Kaggle retinopathy folder, or retinamnist.npz: a ResNet-34 is "
+            "trained on some and scores the others. With their --scores, only to show examples.",
+        ),
+    ] = None,
+    trials: Annotated[int, typer.Option(help="Random halves to average over.")] = 100,
+    seed: Annotated[int, typer.Option(help="Seed of data, training and halves.")] = 0,
+    growth: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RULE",
+            help="Growth rule; repeat for more. The published numbers are compared with the first. "
+            "[default: paper, adaptive, frontier]",
+        ),
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes of the training over the images.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the page, the figures and the scores.")] = _OUT,
+    json: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="All results as JSON. [default: reproduction.json in OUT]"),
+    ] = None,
+    no_pictures: Annotated[bool, typer.Option("--no-pictures", help="Draw no figures.")] = False,
+) -> None:
+    """Run the paper's experiments and set the results beside the published ones.
+
+    The simulated experiment draws its data and trains its network here, and also runs on --scores if given.
+    The other two need --scores or --images. Tables are printed; the page reproduction.md, figures as PNG and
+    SVG and all results as JSON go to the folder OUT.
+
+    \b
+    Examples:
+      ordinalrisk reproduce simulated
+      ordinalrisk reproduce diabetic-retinopathy --scores diabetic_retinopathy.csv
+      ordinalrisk reproduce utkface --images UTKFace.zip
+      ordinalrisk reproduce all --scores a.csv --scores b.csv --trials 10
+    """  # noqa: D301
+    growths = growth or _GROWTHS
+    terminal.require_trials_and_seed(trials, seed)
+    _require_options(which, growths, images or [], epochs)
+    results_file = json or out / "reproduction.json"
+    terminal.require_writable(out)
+    if not results_file.parent.is_dir():
+        terminal.fail(f"--json: there is no folder {results_file.parent}.", code=2)
+
+    from ordinalrisk.experiments import reproduction
+
+    console = terminal.printer()
+    try:
+        runs = _runs(console, which, scores or [], images or [], epochs, seed, out)
+        results = []
+        for run in runs:
+            result = reproduction.reproduce(
+                run.experiment, run.scores, growths=growths, trials=trials, seed=seed, track=terminal.track
+            )
+            results.append(result)
+            _print_result(console, result)
+    except (ValueError, FileNotFoundError, ImportError) as error:
+        terminal.fail(str(error), code=2)
+
+    command = _command(which, scores or [], images or [], growths, trials, seed, out)
+    with terminal.writing_to(out):
+        pictures = {} if no_pictures or not terminal.can_draw(console) else _draw(runs, results, out)
+        _write_page(results, pictures, command, out)
+        terminal.write_json(
+            {
+                "package_version": __version__,
+                "command": command,
+                "reproductions": [result.to_dict() for result in results],
+            },
+            results_file,
+        )
+    n_pictures = sum(map(len, pictures.values()))
+    console.print(f"Wrote reproduction.md and {n_pictures} figures to {out}, all results to {results_file}")
+
+
+def _require_options(
+    which: Which, growths: Sequence[str], images: Sequence[Path], epochs: int | None
+) -> None:
+    from ordinalrisk.growth import GROWTH_RULES
+
+    for rule in growths:
+        if rule not in GROWTH_RULES:
+            terminal.fail(
+                f"--growth: {rule!r} is not known; the rules are {', '.join(GROWTH_RULES)}.", code=2
+            )
+    if len(set(growths)) < len(growths):
+        terminal.fail("--growth: each rule at most once.", code=2)
+    if images and which is Which.simulated:
+        terminal.fail("--images: the simulated experiment has no images.", code=2)
+    if epochs is not None and epochs < 1:
+        terminal.fail(f"--epochs must be at least 1; got {epochs}.", code=2)
+
+
+def _runs(
+    console: Console,
+    which: Which,
+    score_files: Sequence[Path],
+    image_paths: Sequence[Path],
+    epochs: int | None,
+    seed: int,
+    out: Path,
+) -> list[Run]:
+    """What to run, in the order of the paper's tables; files are read before anything is trained."""
+    from ordinalrisk.experiments.scores import read_scores
+
+    modules = _modules()
+    wanted = list(modules) if which is Which.all else [which.value]
+    runs = []
+    for file in score_files:
+        scores = read_scores(file)
+        runs.append(Run(_experiment_of(scores, [modules[name].EXPERIMENT for name in wanted]), scores))
+    for key in {run.scores.key for run in runs}:
+        if sum(run.scores.key == key for run in runs) > 1:
+            raise ValueError(f"--scores: two files are called {key}; rename one.")
+    named = {run.experiment.name for run in runs} | {_experiment_at(path, which) for path in image_paths}
+    for name in wanted:
+        if name not in named | {"simulated"}:
+            raise ValueError(f"{name} needs --scores FILE or --images PATH: {_WHERE[name]}.")
+    for path in image_paths:
+        runs = _with_images(console, runs, modules[_experiment_at(path, which)], path, epochs, seed, out)
+    if "simulated" in wanted:
+        runs.append(_simulated_here(seed))
+    return sorted(runs, key=lambda run: wanted.index(run.experiment.name))
+
+
+def _with_images(
+    console: Console,
+    runs: list[Run],
+    module: ModuleType,
+    path: Path,
+    epochs: int | None,
+    seed: int,
+    out: Path,
+) -> list[Run]:
+    """The runs, one of them with these images to show; a new one if none has their scores."""
+    from ordinalrisk.experiments.held_out import write_split
+    from ordinalrisk.experiments.image_scores import train_and_score
+    from ordinalrisk.experiments.scores import write_scores
+
+    split = module.split_images(
+        path, seed, lambda names: terminal.track(names, len(names), f"Reading {path.name}")
+    )
+    terminal.print_sentences(console, [f"{path.name}: {split.data.summary}."])
+    console.print()
+    known = set(split.data.names)
+    for i, run in enumerate(runs):
+        if run.experiment.name == module.EXPERIMENT.name and known.issuperset(run.scores.names):
+            return [*runs[:i], run._replace(images=split.data), *runs[i + 1 :]]
+    n_classes = len(module.EXPERIMENT.classes)
+    scores = train_and_score(split, n_classes, epochs=epochs, seed=seed, track=terminal.track)
+    with terminal.writing_to(out):
+        (out / "scores").mkdir(exist_ok=True)
+        write_scores(scores, out / "scores" / f"{split.task}.csv.gz")
+        write_split(
+            out / "scores" / f"{split.task}-split.json", split.data.names, split.train, split.held, seed
+        )
+    console.print(f"Wrote scores/{split.task}.csv.gz and scores/{split.task}-split.json to {out}\n")
+    return [*runs, Run(module.EXPERIMENT, scores, split.data)]
+
+
+def _simulated_here(seed: int) -> Run:
+    from ordinalrisk.datasets import simulated_classes
+    from ordinalrisk.experiments import simulated
+
+    with terminal.progress() as progress:
+        progress.add_task("Training the network", total=None)
+        X, y = simulated_classes(seed=seed)
+        return Run(simulated.EXPERIMENT, simulated.network_scores(X, y, seed), points=(X, y))
+
+
+def _print_result(console: Console, result: Reproduction) -> None:
+    from ordinalrisk.experiments import remarks, tables
+
+    scores = result.scores
+    console.print(f"{result.experiment.title}: {scores.source}", style="bold")
+    console.print(
+        f"{len(scores.y):,} rows, accuracy {scores.accuracy:.3f}, mean absolute error "
+        f"{scores.mean_absolute_error:.3f} labels; trials: {result.trials}\n"
+    )
+    published = tables.published_table(result)
+    terminal.print_table(console, published, published.caption)
+    terminal.print_points(console, [remarks.agreement(result), *remarks.differences(result)])
+    console.print()
+    for table in tables.rules_tables(result):
+        terminal.print_table(console, table, table.caption)
+    terminal.print_points(console, [*remarks.findings(result), remarks.class_spread(result)])
+    console.print()
+    weights = tables.weight_table(result)
+    terminal.print_table(console, weights, weights.caption)
+
+
+def _draw(
+    runs: Sequence[Run], results: Sequence[Reproduction], out: Path
+) -> dict[str, list[tuple[str, str]]]:
+    """Draw and write every figure; names and paths relative to ``out``, by the key of the scores."""
+    from ordinalrisk.experiments.figures import save
+
+    (out / "figures").mkdir(exist_ok=True)
+    pictures: dict[str, list[tuple[str, str]]] = {}
+    total = sum(4 + (run.images is not None) + (run.points is not None) for run in runs)
+    for key, name, figure in terminal.track(_figures(runs, results), total, "Drawing"):
+        path = f"figures/{key}-{name}"
+        save(figure, out / f"{path}.png")
+        save(figure, out / f"{path}.svg")
+        pictures.setdefault(key, []).append((name, f"{path}.png"))
+    return pictures
+
+
+def _figures(runs: Sequence[Run], results: Sequence[Reproduction]) -> Iterator[tuple[str, str, Figure]]:
+    from ordinalrisk.experiments.examples import held_out_examples
+    from ordinalrisk.experiments.figures import data_figure
+    from ordinalrisk.experiments.reproduction_figures import pictures
+
+    for run, result in zip(runs, results, strict=True):
+        if run.points is not None:
+            yield run.scores.key, "data", data_figure(*run.points)
+        examples = None if run.images is None else held_out_examples(result, run.images)
+        for name, figure in pictures(result, examples):
+            yield run.scores.key, name, figure
+
+
+def _write_page(
+    results: Sequence[Reproduction], pictures: dict[str, list[tuple[str, str]]], command: str, out: Path
+) -> None:
+    from ordinalrisk.atomic import replacing
+    from ordinalrisk.experiments.page import page
+
+    with replacing(out / "reproduction.md") as temporary:
+        temporary.write_text(page(results, pictures, command), encoding="utf-8")
+
+
+def _modules() -> dict[str, ModuleType]:
+    from ordinalrisk.experiments import diabetic_retinopathy, simulated, utkface
+
+    return {module.EXPERIMENT.name: module for module in (simulated, utkface, diabetic_retinopathy)}
+
+
+def _experiment_of(scores: Scores, experiments: Sequence[Experiment]) -> Experiment:
+    """The experiment with as many classes as the scores have."""
+    n_classes = scores.logits.shape[1]
+    for experiment in experiments:
+        if len(experiment.classes) == n_classes:
+            return experiment
+    expected = ", ".join(f"{experiment.name} has {len(experiment.classes)}" for experiment in experiments)
+    raise ValueError(f"--scores: {scores.key} has logits of {n_classes} classes; {expected}.")
+
+
+def _experiment_at(path: Path, which: Which) -> str:
+    """The experiment that images belong to: the one asked for, or by what is at the path."""
+    if which is not Which.all:
+        return which.value
+    is_retina = path.suffix == ".npz" or (path / "trainLabels.csv").is_file()
+    return "diabetic-retinopathy" if is_retina else "utkface"
+
+
+def _command(
+    which: Which,
+    scores: Sequence[Path],
+    images: Sequence[Path],
+    growths: Sequence[str],
+    trials: int,
+    seed: int,
+    out: Path,
+) -> str:
+    """The command as others can type it, without the folders of this machine."""
+    parts = [f"ordinalrisk reproduce {which.value}"]
+    parts += [f"--scores {_portable(path)}" for path in scores]
+    parts += [f"--images {_portable(path)}" for path in images]
+    parts += [f"--growth {rule}" for rule in growths if list(growths) != _GROWTHS]
+    parts += [f"--trials {trials}"] if trials != 100 else []
+    parts += [f"--seed {seed}"] if seed != 0 else []
+    parts += [f"--out {_portable(out)}"] if out != _OUT else []
+    return " ".join(parts)
+
+
+def _portable(path: Path) -> str:
+    return path.name if path.is_absolute() or ".." in path.parts else path.as_posix()

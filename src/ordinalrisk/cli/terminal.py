@@ -1,0 +1,125 @@
+"""What the commands share: progress bars, printing, files and errors."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import textwrap
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from ordinalrisk.experiments.tables import Table
+
+INSTALL_PLOTS = 'pip install "ordinalrisk[plots]"'
+_WIDTH = 80
+_LARGEST_SEED = 2**32 - 1
+
+
+def printer() -> Console:
+    """A console that prints text as it is."""
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def print_table(console: Console, table: Table, caption: str = "") -> None:
+    """A table under its caption, the header in bold."""
+    if caption:
+        print_sentences(console, [caption])
+        console.print()
+    for i, line in enumerate(table.text().splitlines()):
+        console.print(line, style="bold" if i == 0 else None)
+    console.print()
+
+
+def print_sentences(console: Console, sentences: Iterable[str]) -> None:
+    """Wrapped to the terminal, at most to 80 columns."""
+    for sentence in sentences:
+        console.print(textwrap.fill(sentence, min(console.width, _WIDTH)))
+
+
+def print_points(console: Console, sentences: Iterable[str]) -> None:
+    """Sentences as a list."""
+    for sentence in sentences:
+        width = min(console.width, _WIDTH)
+        console.print(textwrap.fill(sentence, width, initial_indent="- ", subsequent_indent="  "))
+
+
+def progress() -> Progress:
+    """A bar that goes away, on standard error so that the output can be piped; none without a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+def track(items: Iterable[Any], total: int, description: str) -> Iterator[Any]:
+    """The items, with a progress bar around them."""
+    with progress() as bar:
+        yield from bar.track(items, total, description=description)
+
+
+def can_draw(console: Console) -> bool:
+    """Whether matplotlib is there; if not, say so."""
+    if find_spec("matplotlib") is None:
+        console.print(f"No pictures without matplotlib: {INSTALL_PLOTS}")
+        return False
+    return True
+
+
+def write_json(document: Any, path: Path) -> None:
+    """Write a JSON file, whole or not at all."""
+    from ordinalrisk.atomic import replacing
+
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def require_trials_and_seed(trials: int, seed: int) -> None:
+    """Refuse what no trial can be run with."""
+    if trials < 1:
+        fail(f"--trials must be at least 1; got {trials}.", code=2)
+    if not 0 <= seed <= _LARGEST_SEED:
+        fail(f"--seed must lie between 0 and {_LARGEST_SEED}; got {seed}.", code=2)
+
+
+def require_writable(folder: Path) -> None:
+    """Make the folder, and find out before the work rather than after it if nothing can be written there."""
+    if folder.is_file():
+        fail(f"--out: {folder} is a file, not a folder.", code=2)
+    with writing_to(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+
+
+@contextmanager
+def writing_to(folder: Path) -> Iterator[None]:
+    """Turn what goes wrong while writing into one line."""
+    try:
+        yield
+    except OSError as error:
+        fail(f"--out: can't write to {folder} ({error.strerror or error}).", code=1)
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Say what is wrong on standard error, and end."""
+    typer.echo(f"Error: {message}", err=True)
+    raise typer.Exit(code)

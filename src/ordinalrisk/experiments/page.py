@@ -1,0 +1,131 @@
+"""The page that shows a reproduction: tables, pictures, differences and their causes, in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ordinalrisk.experiments import remarks
+from ordinalrisk.experiments.reproduction import RELEASED, TOLERANCE, Reproduction
+from ordinalrisk.experiments.tables import (
+    Table,
+    centroid_table,
+    class_table,
+    published_table,
+    rules_tables,
+    weight_table,
+)
+
+_PICTURES = {
+    "data": "The data: points of ten ordered classes",
+    "examples": "Held-out images with their labels and intervals",
+    "sizes": "Mean set size against alpha",
+    "risks": "Realised risk over random halves",
+    "centroids": "Centroids of the sets at equal mean size",
+    "classes": "Coverage and mean set size of each true class",
+}
+_INTRODUCTION = f"""\
+# The paper, reproduced
+
+The three experiments of *Conformal Risk Control for Ordinal Classification* (Xu, Guo, Wei; UAI 2023), run by
+
+    {{command}}
+
+Half of the rows calibrate, the other half tests, and every number is a mean over {{trials}} such random
+halves; *s.e.* is the standard error of that mean. "Differs" marks cells further than {TOLERANCE} from the
+published ones.
+
+{{summary}}
+
+Common to all of them:
+
+- **Scores.** The paper feeds "the softmax output" to its algorithms. Its released code does not take a
+  softmax: it subtracts the smallest logit of a row and divides by the sum, here `{RELEASED}`. The published
+  numbers are compared with that; a true softmax stands beside it.
+- **Thresholds.** The released search for lambda can stop at a value that breaks the inequality it solves.
+  Here the threshold is exact: the largest at which the calibration losses keep within their budget.
+- **Growth rules.** `paper` is the paper's greedy rule to the letter; `adaptive` and `frontier` add labels by
+  what they save, on the same scores and the same halves.
+"""
+
+
+def page(
+    reproductions: Sequence[Reproduction], pictures: Mapping[str, Sequence[tuple[str, str]]], command: str
+) -> str:
+    """The whole page.
+
+    Parameters
+    ----------
+    reproductions : sequence of Reproduction
+        One section each.
+    pictures : mapping
+        For the key of each reproduction's scores, names and paths of its pictures.
+    command : str
+        The command that makes the page.
+    """
+    first = reproductions[0]
+    summary = Table(
+        "",
+        ("experiment", "scores", "rows", f"cells within {TOLERANCE}", "largest difference"),
+        [
+            (
+                f"{r.experiment.title}, Table {r.experiment.table}",
+                r.scores.source,
+                f"{len(r.scores.y):,}",
+                f"{sum(c.agrees for c in r.comparisons)} of {len(r.comparisons)}",
+                f"{max((c.difference for c in r.comparisons), key=abs):+.4f}",
+            )
+            for r in reproductions
+        ],
+    )
+    introduction = _INTRODUCTION.format(command=command, trials=first.trials, summary=summary.markdown())
+    sections = ["\n".join(_section(r, pictures.get(r.scores.key, ()))) for r in reproductions]
+    return "\n".join([introduction, *sections]) + "\n"
+
+
+def _section(r: Reproduction, pictures: Sequence[tuple[str, str]]) -> Iterator[str]:
+    experiment, scores = r.experiment, r.scores
+    yield f"## {experiment.title}: {scores.source}\n"
+    yield (
+        f"{len(scores.y):,} rows, accuracy {scores.accuracy:.3f}, mean absolute error "
+        f"{scores.mean_absolute_error:.3f} labels.\n"
+    )
+    yield from _captioned(published_table(r))
+    yield remarks.agreement(r) + "\n"
+    yield from (f"- {sentence}" for sentence in remarks.differences(r))
+    yield ""
+    shown = dict(pictures)
+    if "examples" in experiment.figures and "examples" not in shown:
+        yield (
+            f"Figure {experiment.figures['examples']}, photographs with their labels and intervals, is drawn "
+            "where `--images` names them. Their terms of use keep them from being stored here.\n"
+        )
+    yield from _pictures(r, shown, ["data", "examples", "sizes", "risks"])
+    yield "### Past the paper\n"
+    for table in rules_tables(r):
+        yield from _captioned(table)
+    yield from (f"- {sentence}" for sentence in remarks.findings(r))
+    yield ""
+    yield from _captioned(centroid_table(r))
+    yield from _pictures(r, shown, ["centroids"])
+    yield "### Single classes\n"
+    yield (
+        "The paper leaves open how weights act on the coverage of single classes. "
+        f"{remarks.class_spread(r)}\n"
+    )
+    yield from _captioned(weight_table(r))
+    for name, growth in ((RELEASED, r.growths[0]), ("softmax", r.growths[-1])):
+        yield from _captioned(class_table(r, name, growth))
+    yield from _pictures(r, shown, ["classes"])
+
+
+def _captioned(table: Table) -> Iterator[str]:
+    yield f"{table.caption}:\n"
+    yield table.markdown() + "\n"
+
+
+def _pictures(r: Reproduction, shown: Mapping[str, str], names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        if name in shown:
+            number = r.experiment.figures.get(name)
+            yield f"{f'Figure {number}: ' if number else ''}{_PICTURES[name]}.\n"
+            yield f"![{_PICTURES[name]}]({shown[name]})\n"

@@ -1,0 +1,206 @@
+"""The results of an experiment as tables, for the terminal and for a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ordinalrisk.experiments.protocol import Experiment, Summary
+from ordinalrisk.experiments.reproduction import RELEASED, Reproduction
+from ordinalrisk.experiments.scores import NORMALISATIONS
+from ordinalrisk.losses import WeightedLoss
+
+
+@dataclass(frozen=True)
+class Table:
+    """A caption, a header and rows of text; the first column is aligned left, the others right.
+
+    Examples
+    --------
+    >>> print(Table("Sizes", ("rule", "size"), [("paper", "2.5"), ("frontier", "10.0")]).text())
+    rule      size
+    paper      2.5
+    frontier  10.0
+    """
+
+    caption: str
+    header: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+    def text(self) -> str:
+        """Padded columns."""
+        widths = [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if k == 0 else cell.rjust(width)
+                for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in [self.header, *self.rows]
+        )
+
+    def markdown(self) -> str:
+        """A pipe table."""
+        rule = ["---", *["---:"] * (len(self.header) - 1)]
+        return "\n".join("| " + " | ".join(row) + " |" for row in [self.header, rule, *self.rows])
+
+
+def published_table(reproduction: Reproduction) -> Table:
+    """The paper's table beside ours."""
+    experiment = reproduction.experiment
+    return Table(
+        f"Table {experiment.table}: realised risk, published and here "
+        f"({reproduction.growths[0]} rule, {RELEASED} scores)",
+        ("scenario", "alpha", "published", "here", "s.e.", "difference", ""),
+        [
+            (
+                name,
+                alpha_text(c.alpha, experiment.alphas),
+                f"{c.published:.4f}",
+                f"{c.risk:.4f}",
+                "-" if c.risk_se is None else f"{c.risk_se:.4f}",
+                f"{c.difference:+.4f}",
+                "" if c.agrees else "differs",
+            )
+            for name, c in _named(reproduction.comparisons, experiment)
+        ],
+    )
+
+
+def rules_table(results: Sequence[Summary], experiment: Experiment, caption: str) -> Table:
+    """Realised risk and mean size of each growth rule, in two columns each."""
+    rules = list(dict.fromkeys(r.growth for r in results))
+    cell = {(r.scenario, r.alpha, r.growth): r for r in results}
+    return Table(
+        caption,
+        ("scenario", "alpha", *(text for rule in rules for text in (rule, "size"))),
+        [
+            (
+                name,
+                alpha_text(first.alpha, experiment.alphas),
+                *(
+                    text
+                    for rule in rules
+                    for r in [cell[first.scenario, first.alpha, rule]]
+                    for text in (f"{r.risk:.4f}", f"{r.size:.2f}")
+                ),
+            )
+            for name, first in _named((r for r in results if r.growth == rules[0]), experiment)
+        ],
+    )
+
+
+def rules_tables(reproduction: Reproduction) -> list[Table]:
+    """One for each normalisation."""
+    return [
+        rules_table(
+            reproduction.results[name],
+            reproduction.experiment,
+            f"Realised risk and mean set size of each growth rule, {name} scores",
+        )
+        for name in NORMALISATIONS
+    ]
+
+
+def class_table(reproduction: Reproduction, normalisation: str, growth: str) -> Table:
+    """Coverage and mean size of each true class under each scenario."""
+    experiment = reproduction.experiment
+    results = reproduction.class_results(normalisation, growth)
+    return Table(
+        f"Coverage and mean set size of each true class at alpha = {experiment.class_alpha} "
+        f"({growth} rule, {normalisation} scores)",
+        ("class", *(text for r in results for text in (r.scenario, "size"))),
+        [
+            (
+                label,
+                *(
+                    text
+                    for r in results
+                    for text in (_or_dash(r.class_coverage[k], 3), _or_dash(r.class_size[k], 2))
+                ),
+            )
+            for k, label in enumerate(experiment.classes)
+        ],
+    )
+
+
+def centroid_table(reproduction: Reproduction) -> Table:
+    """Where the sets lie at equal mean size."""
+    experiment = reproduction.experiment
+    return Table(
+        f"Centroids of sets of mean size {experiment.centroid_size} and their mean distance from the middle",
+        ("scenario", "rule", "scores", "alpha", "size", "centroid", "from middle"),
+        [
+            (
+                f"{c.scenario} {experiment.meaning[c.scenario]}",
+                c.growth,
+                c.normalisation,
+                f"{c.alpha:.4f}",
+                f"{c.size:.2f}",
+                f"{c.mean:.3f}",
+                f"{c.from_middle:.3f}",
+            )
+            for c in reproduction.centroids
+        ],
+    )
+
+
+def weight_table(reproduction: Reproduction) -> Table:
+    """What weights do to the classes they favour, those of more than average weight, and to the others.
+
+    At equal mean size: otherwise a loss that counts some misses less would just have smaller sets.
+    """
+    experiment = reproduction.experiment
+    ways = dict.fromkeys((c.normalisation, c.growth) for c in reproduction.centroids)
+    rows = []
+    for scenario, loss in experiment.scenarios.items():
+        if isinstance(loss, WeightedLoss) and loss.weights is not None:
+            heavy = [weight > sum(loss.weights) / len(loss.weights) for weight in loss.weights]
+            light = [not favoured for favoured in heavy]
+            for name, growth in ways:
+                at = reproduction.centroids_by(name, growth)
+                shares = (_mean(at[s].class_coverage, of) for of in (heavy, light) for s in ("S1", scenario))
+                rows.append(
+                    (
+                        f"{scenario} {experiment.meaning[scenario]}",
+                        growth,
+                        name,
+                        *(_or_dash(share, 3) for share in shares),
+                    )
+                )
+    return Table(
+        f"Mean coverage of the classes that weights favour, and of the others, at mean size "
+        f"{experiment.centroid_size}: under equal weights, then under the scenario",
+        ("scenario", "rule", "scores", "favoured", "then", "others", "then"),
+        rows,
+    )
+
+
+def alpha_text(alpha: float, alphas: Iterable[float]) -> str:
+    """``alpha`` with as many decimals as the longest of its company, at least two.
+
+    Examples
+    --------
+    >>> alpha_text(0.1, [0.1, 0.025]), alpha_text(0.1, [0.1, 0.2])
+    ('0.100', '0.10')
+    """
+    decimals = max(len(repr(float(a)).partition(".")[2]) for a in alphas)
+    return f"{alpha:.{max(decimals, 2)}f}"
+
+
+def _named(cells: Iterable[Any], experiment: Experiment) -> Iterable[tuple[str, Any]]:
+    """Each cell with its scenario in words, where that is not the one before."""
+    last = ""
+    for cell in cells:
+        name = "" if cell.scenario == last else f"{cell.scenario} {experiment.meaning[cell.scenario]}"
+        last = cell.scenario
+        yield name, cell
+
+
+def _mean(values: Sequence[float | None], chosen: Sequence[bool]) -> float | None:
+    known = [value for value, wanted in zip(values, chosen, strict=True) if wanted and value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _or_dash(value: float | None, decimals: int) -> str:
+    return "-" if value is None else f"{value:.{decimals}f}"

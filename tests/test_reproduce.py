@@ -1,0 +1,301 @@
+"""``ordinalrisk reproduce`` as people run it: what it prints, what it writes, what it refuses."""
+
+import json
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from test_cli import invoke
+
+from ordinalrisk.datasets import load_utkface
+from ordinalrisk.experiments import diabetic_retinopathy, simulated, utkface
+from ordinalrisk.experiments.held_out import read_split
+from ordinalrisk.experiments.reproduction import reproduce
+from ordinalrisk.experiments.scores import Scores, read_scores, write_scores
+
+EXPERIMENTS = [module.EXPERIMENT for module in (simulated, utkface, diabetic_retinopathy)]
+
+
+def drawn_scores(n_classes, n_rows=600, seed=0):
+    """Scores of a model that errs more the further it looks."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(n_classes, size=n_rows)
+    seen = y + rng.normal(0, 0.8, n_rows)
+    logits = -((np.arange(n_classes) - seen[:, None]) ** 2) / 1.3
+    return Scores([f"row_{i}" for i in range(n_rows)], y, logits.round(5), "", "")
+
+
+@pytest.fixture(autouse=True)
+def quick_network(monkeypatch):
+    def network_scores(X, y, seed):
+        drawn = drawn_scores(10, seed=seed)
+        return Scores(drawn.names, drawn.y, drawn.logits, "simulated-trained", "a network trained here")
+
+    monkeypatch.setattr(simulated, "network_scores", network_scores)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("scores")
+    paths = {}
+    for experiment in EXPERIMENTS:
+        paths[experiment.name] = folder / f"{experiment.name}.csv"
+        write_scores(drawn_scores(len(experiment.classes)), paths[experiment.name])
+    return paths
+
+
+@pytest.fixture(scope="module")
+def everything(files, tmp_path_factory):
+    out = tmp_path_factory.mktemp("all") / "new"
+    arguments = [word for path in files.values() for word in ("--scores", path)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            simulated,
+            "network_scores",
+            lambda X, y, seed: Scores(
+                *_parts(drawn_scores(10)), "simulated-trained", "a network trained here"
+            ),
+        )
+        result = invoke("reproduce", "all", *arguments, "--trials", 3, "--seed", 5, "--out", out)
+    assert result.exit_code == 0, result.output
+    return result.stdout, out
+
+
+def _parts(scores):
+    return scores.names, scores.y, scores.logits
+
+
+def test_results_are_those_of_the_library(everything, files):
+    _, out = everything
+    document = json.loads((out / "reproduction.json").read_text())
+    found = {r["source"]: r for r in document["reproductions"]}
+    assert len(found) == 4
+    for experiment in EXPERIMENTS:
+        expected = reproduce(experiment, read_scores(files[experiment.name]), trials=3, seed=5)
+        assert found[f"scores in {experiment.name}.csv"] == json.loads(json.dumps(expected.to_dict()))
+    assert [r["experiment"] for r in document["reproductions"]] == [
+        "simulated",
+        "simulated",
+        "utkface",
+        "diabetic-retinopathy",
+    ]
+    assert str(out) not in document["command"]
+
+
+def test_published_values_stand_beside_ours(everything):
+    printed, out = everything
+    document = json.loads((out / "reproduction.json").read_text())
+    for result, part in zip(document["reproductions"], printed.split("Table ")[1:], strict=True):
+        for cell in result["published"]:
+            sign = f"{cell['difference']:+.4f}"
+            row = rf"{cell['published']:.4f} +{cell['risk']:.4f} +{cell['risk_se']:.4f} +{re.escape(sign)}"
+            assert re.search(row + ("" if cell["agrees"] else " +differs"), part)
+
+
+def test_output_fits_80_columns(everything):
+    lines = everything[0].splitlines()
+    assert max(map(len, lines[:-1])) <= 80
+    assert not any(line.endswith(" ") for line in lines)
+    assert "reproduction.md" in lines[-1]
+
+
+def test_every_figure_is_there_as_png_and_svg(everything):
+    _, out = everything
+    keys = ["simulated", "simulated-trained", "utkface", "diabetic-retinopathy"]
+    names = {f"{key}-{name}" for key in keys for name in ("sizes", "risks", "centroids", "classes")}
+    written = {path.name for path in (out / "figures").iterdir()}
+    assert written == {f"{n}.{kind}" for n in names | {"simulated-trained-data"} for kind in ("png", "svg")}
+    for name in names:
+        assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+        ElementTree.parse(out / "figures" / f"{name}.svg")
+
+
+def test_page_shows_every_picture_and_no_folder_of_this_machine(everything):
+    _, out = everything
+    page = (out / "reproduction.md").read_text()
+    shown = re.findall(r"!\[[^]]+\]\(([^)]+)\)", page)
+    assert len(shown) == 17
+    assert all((out / path).is_file() for path in shown)
+    assert str(out.parent) not in page
+    assert "ordinalrisk reproduce all --scores simulated.csv" in page
+
+
+def test_one_rule_and_no_pictures(files, tmp_path):
+    result = invoke(
+        *("reproduce", "utkface", "--scores", files["utkface"], "--growth", "frontier", "--trials", 1),
+        *("--out", tmp_path / "out", "--json", tmp_path / "mine.json", "--no-pictures"),
+    )
+    assert result.exit_code == 0, result.output
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["reproduction.md"]
+    [found] = json.loads((tmp_path / "mine.json").read_text())["reproductions"]
+    assert {r["growth"] for r in found["results"]["softmax"]} == {"frontier"}
+    assert "(frontier rule, min_shift scores)" in result.stdout
+
+
+def test_simulated_needs_no_file(tmp_path):
+    result = invoke("reproduce", "simulated", "--trials", 1, "--out", tmp_path, "--no-pictures")
+    assert result.exit_code == 0, result.output
+    assert "Simulated data: a network trained here" in result.stdout
+
+
+@pytest.fixture(scope="module")
+def faces(tmp_path_factory):
+    from PIL import Image
+
+    folder = tmp_path_factory.mktemp("UTKFace")
+    rng = np.random.default_rng(0)
+    for i, age in enumerate(rng.integers(1, 100, 40)):
+        pixels = np.full((24, 24, 3), 2 * age, np.uint8) + rng.integers(50, size=(24, 24, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"{age}_0_0_{20170101 + i}.jpg")
+    Image.fromarray(pixels).save(folder / "nameless.jpg")
+    (folder / "7_0_0_20170101.jpg").write_bytes(b"no picture")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(faces, tmp_path_factory):
+    out = tmp_path_factory.mktemp("trained")
+    with pytest.warns(UserWarning, match="rows for a loss"):
+        result = invoke(
+            *("reproduce", "utkface", "--images", faces, "--epochs", 1, "--trials", 1),
+            *("--out", out, "--no-pictures"),
+        )
+    assert result.exit_code == 0, result.output
+    return result.stdout, out
+
+
+def test_training_saves_scores_and_split_and_names_what_is_left_out(trained, faces):
+    printed, out = trained
+    assert "40 images; left out: 1 misnamed (nameless.jpg), 1 unreadable (7_0_0_20170101.jpg)." in " ".join(
+        printed.split()
+    )
+    scores = read_scores(out / "scores" / "utkface.csv.gz")
+    data = load_utkface(faces, 8)
+    train, held = read_split(out / "scores" / "utkface-split.json", data.names)
+    assert (len(train), len(held)) == (11, 29)
+    assert list(scores.names) == [data.names[row] for row in held]
+    assert scores.y.tolist() == data.y[held].tolist()
+    accuracy = re.search(r"29 rows, accuracy (\d\.\d+), mean absolute error (\d+\.\d+) labels", printed)
+    assert accuracy.groups() == (f"{scores.accuracy:.3f}", f"{scores.mean_absolute_error:.3f}")
+
+
+def test_saved_scores_need_no_training_and_show_examples(trained, faces, tmp_path, monkeypatch):
+    _, out = trained
+    monkeypatch.setattr("ordinalrisk.experiments.image_scores.train_and_score", None)
+    with pytest.warns(UserWarning, match="rows for a loss"):
+        result = invoke(
+            *("reproduce", "utkface", "--images", faces, "--scores", out / "scores" / "utkface.csv.gz"),
+            *("--trials", 1, "--out", tmp_path),
+        )
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "figures" / "utkface-examples.png").is_file()
+    assert "utkface-examples.png" in (tmp_path / "reproduction.md").read_text()
+    before = json.loads((out / "reproduction.json").read_text())["reproductions"][0]
+    after = json.loads((tmp_path / "reproduction.json").read_text())["reproductions"][0]
+    assert after["results"] == before["results"]
+
+
+def test_kaggle_folder_and_retinamnist_train_too(tmp_path):
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "kaggle"
+    (folder / "train").mkdir(parents=True)
+    lines = ["image,level"]
+    for patient in range(20):
+        for eye in ("left", "right"):
+            lines.append(f"{patient}_{eye},{patient % 5}")
+            image = rng.integers(256, size=(16, 20, 3), dtype=np.uint8)
+            Image.fromarray(image).save(folder / "train" / f"{patient}_{eye}.jpeg")
+    (folder / "trainLabels.csv").write_text("\n".join(lines))
+    parts = {"train": 20, "val": 6, "test": 14}
+    arrays = {f"{k}_images": rng.integers(256, size=(n, 28, 28, 3), dtype=np.uint8) for k, n in parts.items()}
+    arrays |= {f"{k}_labels": rng.integers(5, size=(n, 1), dtype=np.uint8) for k, n in parts.items()}
+    np.savez(tmp_path / "retinamnist.npz", **arrays)
+    with pytest.warns(UserWarning, match="rows for a loss"):
+        result = invoke(
+            *("reproduce", "diabetic-retinopathy", "--images", folder, "--epochs", 1, "--trials", 1),
+            *("--images", tmp_path / "retinamnist.npz", "--out", tmp_path / "out", "--no-pictures"),
+        )
+    assert result.exit_code == 0, result.output
+    eyes = read_scores(tmp_path / "out" / "scores" / "retinopathy.csv.gz").names
+    assert len(eyes) == 22
+    assert {name.replace("left", "right") for name in eyes} == {name for name in eyes if "right" in name}
+    retinas = read_scores(tmp_path / "out" / "scores" / "retinamnist.csv.gz").names
+    assert [name.split("_")[0] for name in retinas] == ["val"] * 6 + ["test"] * 14
+
+
+def spoilt(tmp_path, change):
+    path = tmp_path / "spoilt.csv"
+    write_scores(drawn_scores(5, 20), path)
+    path.write_text(change(path.read_text()))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: "", "spoilt.csv is empty."),
+        (lambda text: text.replace("logit_0", "z"), "spoilt.csv has an unknown layout: its header begins"),
+        (
+            lambda text: re.sub(r"(?m)^(row_3,\d),[^,]+", r"\1,nan", text),
+            "Line 5 of spoilt.csv has the logit nan for class 0; logits must be finite.",
+        ),
+    ],
+    ids=["empty", "layout", "nan"],
+)
+def test_spoilt_scores_get_one_sentence(tmp_path, change, message):
+    result = invoke(
+        *(
+            "reproduce",
+            "diabetic-retinopathy",
+            "--scores",
+            spoilt(tmp_path, change),
+            "--out",
+            tmp_path / "out",
+        )
+    )
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"Error: {message}")
+    assert result.stderr.count("\n") == 1
+
+
+def test_bad_requests_get_one_sentence(files, tmp_path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    same = tmp_path / files["utkface"].name
+    same.write_bytes(files["utkface"].read_bytes())
+    out = ("--out", tmp_path / "out")
+    for arguments, message in [
+        (["utkface", "--scores", tmp_path / "no.csv"], "There is no file of scores at"),
+        (["utkface", "--images", tmp_path / "no"], "is not there; give the folder or the zip file"),
+        (["utkface", "--images", empty], "has no image of known age: of 0 files, none is named"),
+        (["diabetic-retinopathy", "--images", empty], "trainLabels.csv is not there"),
+        (["utkface"], "utkface needs --scores FILE or --images PATH: a model trained on it"),
+        (["all"], "utkface needs --scores FILE or --images PATH"),
+        (["diabetic-retinopathy"], "github.com/yx8njit/ordinal-conformal-risk-control."),
+        (["utkface", "--scores", files["simulated"]], "logits of 10 classes; utkface has 20."),
+        (
+            ["utkface", "--scores", same, "--scores", files["utkface"]],
+            "two files are called utkface; rename one.",
+        ),
+        (["simulated", "--images", empty], "--images: the simulated experiment has no images."),
+        (["simulated", "--growth", "best"], "--growth: 'best' is not known; the rules are paper, frontier,"),
+        (["simulated", "--growth", "rps", "--growth", "rps"], "--growth: each rule at most once."),
+        (["simulated", "--trials", 0], "--trials must be at least 1; got 0."),
+        (["utkface", "--epochs", 0], "--epochs must be at least 1; got 0."),
+        (["simulated", "--json", tmp_path / "none" / "x.json"], "--json: there is no folder"),
+    ]:
+        result = invoke("reproduce", *arguments, *out)
+        assert (result.exit_code, result.stdout) == (2, ""), arguments
+        assert message in result.stderr
+        assert result.stderr.startswith("Error: ")
+        assert result.stderr.count("\n") == 1
+
+
+def test_help_has_examples_and_fits():
+    result = invoke("reproduce", "--help")
+    assert result.exit_code == 0
+    assert "ordinalrisk reproduce utkface --images UTKFace.zip" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
