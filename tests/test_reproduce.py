@@ -237,7 +237,10 @@ def spoilt(tmp_path, change):
     ("change", "message"),
     [
         (lambda text: "", "spoilt.csv is empty."),
-        (lambda text: text.replace("logit_0", "z"), "spoilt.csv has an unknown layout: its header begins"),
+        (
+            lambda text: text.replace("logit_0", "z"),
+            "spoilt.csv has an unknown layout: its header is 'name,label,z,logit_1,",
+        ),
         (
             lambda text: re.sub(r"(?m)^(row_3,\d),[^,]+", r"\1,nan", text),
             "Line 5 of spoilt.csv has the logit nan for class 0; logits must be finite.",

@@ -8,6 +8,7 @@ from typing import Any
 
 from ordinalrisk.controller import RiskController
 from ordinalrisk.exact import as_fraction, decimal_text
+from ordinalrisk.labels import require_column_order
 from ordinalrisk.probabilities import as_matrix
 
 
@@ -55,6 +56,7 @@ def alpha_for_size(
     if not 1 <= wanted <= K:
         raise ValueError(f"size must lie between 1 and the number of labels, {K}; got {size}.")
     matrix = as_matrix(proba)
+    require_column_order(proba, controller.classes_)
     curve = controller.risk_curve_
     totals: list[int] = [0, *curve.totals.tolist()]
 

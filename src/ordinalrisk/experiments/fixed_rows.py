@@ -54,12 +54,18 @@ class FixedRows:
         # The n point labels are at infinity, sort last and never leave.
         order = np.argsort(levels, axis=None)[: self.n_rows * (self.n_classes - 1)]
         level = levels.ravel()[order]
-        self._row = order // self.n_classes
-        self._first_of_its_level = np.append(np.searchsorted(level, level), len(level))
-        self._loss_gained = _units_gained(levels, y, self.costs.units).ravel()[order]
-        self._loss_gained_so_far = _running_total(self._loss_gained)
         self._y = y
+        self._row = order // self.n_classes
         self._truth = np.flatnonzero(order % self.n_classes == y[self._row])
+        units = self.costs.units
+        if self.n_rows * int(self.costs.bound / self.costs.unit) >= 2**63:
+            units = units.astype(object)  # 64 bits are too few for their total
+        gained = _units_gained(levels, y, units).ravel()[order]
+        self._step = np.flatnonzero(gained)  # where among the sorted labels some loss steps up
+        self._gained = gained[self._step]
+        self._total_gained = _running_total(self._gained)
+        # A step takes its whole level along; past the last step every label but the point label goes.
+        self._gone_before_step = np.append(np.searchsorted(level, level[self._step]), len(level))
 
     def test(self, calibration: NDArray[np.int64], alphas: Sequence[Any]) -> Iterator[HeldOutMeans]:
         """Calibrate on some rows and test on the others, at each ``alpha``."""
@@ -68,12 +74,13 @@ class FixedRows:
         # Calibration rows count as one more class, which the counts leave out.
         test_class = np.where(calibrates, self.n_classes, self._y)
         n_test = np.bincount(test_class, minlength=self.n_classes)[: self.n_classes]
-        calibration_loss = _running_total(self._loss_gained * calibrates[self._row])
+        calibration_loss = _running_total(self._gained * calibrates[self._row[self._step]])
         gone = [
             self._labels_gone(calibration_loss, as_fraction(alpha, "alpha"), len(calibration))
             for alpha in alphas
         ]
-        loss = self._loss_gained_so_far[gone] - calibration_loss[gone]
+        steps_gone = np.searchsorted(self._step, gone)
+        loss = self._total_gained[steps_gone] - calibration_loss[steps_gone]
         lost = _counts_before(gone, test_class[self._row], self.n_classes)
         truths_gone = np.searchsorted(self._truth, gone)
         missed = _counts_before(truths_gone, test_class[self._row[self._truth]], self.n_classes)
@@ -94,7 +101,7 @@ class FixedRows:
             return 0
         units = math.floor(budget / self.costs.unit)
         first_too_many = np.searchsorted(calibration_loss[1:], units, side="right")
-        return int(self._first_of_its_level[first_too_many])
+        return int(self._gone_before_step[first_too_many])
 
 
 def _units_gained(

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ordinalrisk.experiments import remarks
-from ordinalrisk.experiments.reproduction import RELEASED, TOLERANCE, Reproduction
+from ordinalrisk.experiments.reproduction import (
+    CENTROID_TRIALS,
+    CURVE_TRIALS,
+    RELEASED,
+    TOLERANCE,
+    Reproduction,
+)
 from ordinalrisk.experiments.tables import (
     Table,
     centroid_table,
@@ -31,8 +37,8 @@ The three experiments of *Conformal Risk Control for Ordinal Classification* (Xu
     {{command}}
 
 Half of the rows calibrate, the other half tests, and every number is a mean over {{trials}} such random
-halves; *s.e.* is the standard error of that mean. "Differs" marks cells further than {TOLERANCE} from the
-published ones.
+halves (at most {CURVE_TRIALS} for the curves of set size, {CENTROID_TRIALS} at equal mean size); *s.e.* is
+the standard error of that mean. "Differs" marks cells further than {TOLERANCE} from the published ones.
 
 {{summary}}
 
@@ -72,7 +78,7 @@ def page(
                 r.scores.source,
                 f"{len(r.scores.y):,}",
                 f"{sum(c.agrees for c in r.comparisons)} of {len(r.comparisons)}",
-                f"{max((c.difference for c in r.comparisons), key=abs):+.4f}",
+                f"{max((c.difference for c in r.comparisons), key=abs):+z.4f}",
             )
             for r in reproductions
         ],

@@ -22,6 +22,9 @@ from ordinalrisk.experiments.fixed_rows import FixedRows
 from ordinalrisk.growth import GrowthRule
 from ordinalrisk.losses import DivergenceLoss, IntervalLoss
 
+SortedRows = dict[tuple[str, str], FixedRows]
+"""Rows under each scenario and growth rule."""
+
 
 @dataclass(frozen=True)
 class Experiment:
@@ -155,19 +158,33 @@ def run_trials(
     list of Outcome
         One for each scenario, growth rule and ``alpha``, in this order.
     """
-    if trials < 1:
-        raise ValueError(f"trials must be at least 1; got {trials}.")
-    y = np.asarray(y)
-    rows = {
+    rows = sorted_once(proba, np.asarray(y), scenarios, growths)
+    yield from repeat_trials(rows, alphas=alphas, trials=trials, seed=seed)
+
+
+def sorted_once(
+    proba: Any, y: Any, scenarios: Mapping[str, IntervalLoss], growths: Sequence[str | GrowthRule]
+) -> SortedRows:
+    """The rows under each scenario and growth rule, ready for :func:`repeat_trials`."""
+    return {
         (scenario, str(growth)): FixedRows(proba, y, loss, growth)
         for scenario, loss in scenarios.items()
         for growth in growths
     }
+
+
+def repeat_trials(
+    rows: SortedRows, *, alphas: Sequence[float], trials: int, seed: int
+) -> Iterator[list[Outcome]]:
+    """As :func:`run_trials`, on rows that are sorted already."""
+    if trials < 1:
+        raise ValueError(f"trials must be at least 1; got {trials}.")
+    n_rows = next(iter(rows.values())).n_rows
     for bound in {fixed.costs.bound for fixed in rows.values()}:
-        warn_if_uncertified(as_fraction(min(alphas)), bound, len(y) // 2)
+        warn_if_uncertified(as_fraction(min(alphas)), bound, n_rows // 2)
     with ThreadPoolExecutor() as pool:
         for trial in range(trials):
-            calibration, _ = halves(len(y), trial, seed)
+            calibration, _ = halves(n_rows, trial, seed)
             results = pool.map(lambda fixed: [*fixed.test(calibration, alphas)], rows.values())  # noqa: B023
             yield [
                 Outcome(scenario, growth, alpha, *result)

@@ -15,7 +15,7 @@ def agreement(reproduction: Reproduction) -> str:
     worst = max(cells, key=lambda c: abs(c.difference))
     return (
         f"{sum(c.agrees for c in cells)} of {len(cells)} cells are within {TOLERANCE} of the published ones; "
-        f"the largest difference is {worst.difference:+.4f} ({worst.scenario} at alpha = {worst.alpha})."
+        f"the largest difference is {worst.difference:+z.4f} ({worst.scenario} at alpha = {worst.alpha})."
     )
 
 
@@ -121,12 +121,13 @@ def _diabetic_retinopathy(reproduction: Reproduction) -> Iterator[str]:
 
 def _above_alpha(reproduction: Reproduction) -> Iterator[str]:
     cells = [r for results in reproduction.results.values() for r in results]
-    above = [(r.risk - r.alpha) / r.risk_se for r in cells if r.risk > r.alpha and r.risk_se]
+    above = [r for r in cells if r.risk > r.alpha]
+    errors = [(r.risk - r.alpha) / r.risk_se for r in above if r.risk_se]
     if above:
+        most = f", by at most {max(errors):.1f} standard errors" if errors else ""
         yield (
-            f"Of {len(cells)} mean risks {len(above)} lie above their alpha, by at most {max(above):.1f} "
-            "standard errors: the promise is for the expectation, and a mean over random halves scatters "
-            "around it."
+            f"Of {len(cells)} mean risks {len(above)} lie above their alpha{most}: the promise is for the "
+            "expectation, and a mean over random halves scatters around it."
         )
 
 

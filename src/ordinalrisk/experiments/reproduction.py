@@ -15,10 +15,12 @@ from ordinalrisk.choosing import alpha_for_size
 from ordinalrisk.controller import RiskController
 from ordinalrisk.experiments.protocol import (
     Experiment,
+    SortedRows,
     Summary,
     class_means,
     halves,
-    run_trials,
+    repeat_trials,
+    sorted_once,
     summarise,
 )
 from ordinalrisk.experiments.scores import NORMALISATIONS, Scores
@@ -27,9 +29,9 @@ RELEASED = "min_shift"  # what the paper's released code does in place of a soft
 _PROBABILITIES = "softmax"
 TOLERANCE = 0.003
 _CURVE_ALPHAS = [k / 200 for k in range(1, 41)]
-_CURVE_TRIALS = 5
+CURVE_TRIALS = 5
 _CURVE_PARTS = ("scenario", "growth", "alpha", "trials", "risk", "size")
-_CENTROID_TRIALS = 10
+CENTROID_TRIALS = 10
 
 T = TypeVar("T")
 Track = Callable[[Iterable[T], int, str], Iterable[T]]
@@ -205,20 +207,13 @@ def reproduce(
     if len(scores.y) < 4:
         raise ValueError(f"Two halves need at least 4 rows; {scores.source}, has {len(scores.y)}.")
     proba = {name: scores.proba(name) for name in NORMALISATIONS}
+    rows = {name: sorted_once(p, scores.y, experiment.scenarios, growths) for name, p in proba.items()}
 
     def averaged(name: str, alphas: Sequence[float], trials: int, what: str) -> list[Summary]:
-        outcomes = run_trials(
-            proba[name],
-            scores.y,
-            experiment.scenarios,
-            growths=growths,
-            alphas=alphas,
-            trials=trials,
-            seed=seed,
-        )
+        outcomes = repeat_trials(rows[name], alphas=alphas, trials=trials, seed=seed)
         return summarise(track(outcomes, trials, f"{experiment.title}: {what}, {name}"))
 
-    few = min(trials, _CURVE_TRIALS)
+    few = min(trials, CURVE_TRIALS)
     ways = dict.fromkeys([*((name, growths[0]) for name in proba), (_PROBABILITIES, growths[-1])])
     return Reproduction(
         experiment,
@@ -230,7 +225,7 @@ def reproduce(
         curves={name: averaged(name, _CURVE_ALPHAS, few, "set sizes") for name in proba},
         realised=list(
             track(
-                _realised(experiment, proba[RELEASED], scores.y, growths[0], trials, seed),
+                _realised(experiment, rows[RELEASED], growths[0], trials, seed),
                 len(experiment.scenarios),
                 f"{experiment.title}: realised risks",
             )
@@ -250,18 +245,11 @@ def reproduce(
 
 
 def _realised(
-    experiment: Experiment,
-    proba: NDArray[np.float64],
-    y: NDArray[np.int64],
-    growth: str,
-    trials: int,
-    seed: int,
+    experiment: Experiment, rows: SortedRows, growth: str, trials: int, seed: int
 ) -> Iterator[RealisedRisks]:
-    for scenario, loss in experiment.scenarios.items():
-        alpha = experiment.histogram_alphas[scenario]
-        outcomes = run_trials(
-            proba, y, {scenario: loss}, growths=[growth], alphas=[alpha], trials=trials, seed=seed
-        )
+    for scenario, alpha in experiment.histogram_alphas.items():
+        way = scenario, growth
+        outcomes = repeat_trials({way: rows[way]}, alphas=[alpha], trials=trials, seed=seed)
         yield RealisedRisks(scenario, alpha, tuple(outcome.risk for [outcome] in outcomes))
 
 
@@ -277,7 +265,7 @@ def _centroids(
 ) -> Centroids:
     middle = (len(experiment.classes) - 1) / 2
     found, class_coverage = [], []
-    for trial in range(min(trials, _CENTROID_TRIALS)):
+    for trial in range(min(trials, CENTROID_TRIALS)):
         calibration, test = halves(len(y), trial, seed)
         controller = RiskController(experiment.scenarios[scenario], growth=growth)
         controller.calibrate(proba[calibration], y[calibration])

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from os import PathLike
 from pathlib import Path
 from typing import NoReturn
@@ -23,8 +25,8 @@ from ordinalrisk.atomic import replacing
 from ordinalrisk.probabilities import min_shift, softmax
 
 NORMALISATIONS = {"min_shift": min_shift, "softmax": softmax}
-_OURS = ("name", "label", "logit_0", "logit_1")
-_AUTHORS = ("", "0", "1", "2", "3", "4")
+_FEWEST = 2  # classes
+_SHOWN = 6  # columns of a header in a message
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +77,7 @@ def write_scores(scores: Scores, path: str | PathLike[str]) -> None:
     Logits are written with all their digits, so that :func:`read_scores` gives the same numbers back.
     """
     target = Path(path)
-    header = [*_OURS[:2], *(f"logit_{k}" for k in range(scores.logits.shape[1]))]
+    header = _our_header(scores.logits.shape[1])
     rows = (
         [name, int(label), *logits]
         for name, label, logits in zip(scores.names, scores.y, scores.logits.tolist(), strict=True)
@@ -100,7 +102,7 @@ def read_scores(path: str | PathLike[str]) -> Scores:
     try:
         content = file.read_bytes()
         text = (gzip.decompress(content) if file.suffix == ".gz" else content).decode("utf-8-sig")
-        rows = list(csv.reader(text.splitlines()))
+        rows = list(csv.reader(StringIO(text, newline="")))
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
         if isinstance(error, FileNotFoundError):
             raise ValueError(f"There is no file of scores at {file}.") from None
@@ -108,14 +110,14 @@ def read_scores(path: str | PathLike[str]) -> Scores:
     if not rows:
         raise ValueError(f"{file.name} is empty.")
     header, body = rows[0], rows[1:]
-    if tuple(header[: len(_OURS)]) == _OURS:
+    if header == _our_header(len(header) - 2):
         name, label, first_logit = 0, 1, 2
-    elif tuple(header[: len(_AUTHORS)]) == _AUTHORS:
+    elif header == _authors_header(len(header) - 4):
         name, label, first_logit = 1, 2, 4
     else:
         raise ValueError(
-            f"{file.name} has an unknown layout: its header begins {','.join(header[:6])!r}; expected "
-            f"{','.join(_OURS)!r},.. or the paper authors' {','.join(_AUTHORS)!r},..."
+            f"{file.name} has an unknown layout: its header is {_shortened(header)!r}; expected "
+            f"{_shortened(_our_header(9))!r} or the paper authors' {_shortened(_authors_header(9))!r}."
         )
     if not body:
         raise ValueError(f"{file.name} has a header but no rows.")
@@ -137,10 +139,22 @@ def read_scores(path: str | PathLike[str]) -> Scores:
         [row[name] for row in body],
         y,
         logits,
-        file.name.removesuffix(".gz").removesuffix(".csv").replace("_", "-"),
+        re.sub(r"[^A-Za-z0-9.]+", "-", file.name.removesuffix(".gz").removesuffix(".csv")),
         ("the authors' scores in " if from_authors else "scores in ") + file.name,
         from_authors,
     )
+
+
+def _our_header(n_classes: int) -> list[str]:
+    return ["name", "label", *(f"logit_{k}" for k in range(max(n_classes, _FEWEST)))]
+
+
+def _authors_header(n_classes: int) -> list[str]:
+    return ["", *(str(k) for k in range(3 + max(n_classes, _FEWEST)))]
+
+
+def _shortened(header: Sequence[str]) -> str:
+    return ",".join(header if len(header) <= _SHOWN else [*header[:_SHOWN], "..."])
 
 
 def _label(text: str, n_classes: int, file: Path, i: int) -> int:
@@ -158,8 +172,6 @@ def _wrong(file: Path, i: int, what: str) -> NoReturn:
 
 
 def _csv(rows: Iterable[Sequence[object]]) -> bytes:
-    from io import StringIO
-
-    text = StringIO()
+    text = StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue().encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +12,12 @@ from ordinalrisk.experiments.reproduction import RELEASED, Reproduction
 from ordinalrisk.experiments.scores import NORMALISATIONS
 from ordinalrisk.losses import WeightedLoss
 
+_NUMBER = re.compile(r"[+-]?[\d,]+(\.\d+)?")
+
 
 @dataclass(frozen=True)
 class Table:
-    """A caption, a header and rows of text; the first column is aligned left, the others right.
+    """A caption, a header and rows of text; columns of numbers are aligned right, others left.
 
     Examples
     --------
@@ -33,16 +36,22 @@ class Table:
         widths = [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
         return "\n".join(
             "  ".join(
-                cell.ljust(width) if k == 0 else cell.rjust(width)
-                for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+                cell.rjust(width) if number else cell.ljust(width)
+                for cell, width, number in zip(row, widths, self._numbers(), strict=True)
             ).rstrip()
             for row in [self.header, *self.rows]
         )
 
     def markdown(self) -> str:
         """A pipe table."""
-        rule = ["---", *["---:"] * (len(self.header) - 1)]
-        return "\n".join("| " + " | ".join(row) + " |" for row in [self.header, rule, *self.rows])
+        rule = ["---:" if number else "---" for number in self._numbers()]
+        rows = [[cell.replace("|", r"\|") for cell in row] for row in [self.header, rule, *self.rows]]
+        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+    def _numbers(self) -> list[bool]:
+        """Which columns hold numbers."""
+        columns = zip(*self.rows, strict=True) if self.rows else [()] * len(self.header)
+        return [any(_NUMBER.fullmatch(cell) for cell in column) for column in columns]
 
 
 def published_table(reproduction: Reproduction) -> Table:
@@ -59,7 +68,7 @@ def published_table(reproduction: Reproduction) -> Table:
                 f"{c.published:.4f}",
                 f"{c.risk:.4f}",
                 "-" if c.risk_se is None else f"{c.risk_se:.4f}",
-                f"{c.difference:+.4f}",
+                f"{c.difference:+z.4f}",
                 "" if c.agrees else "differs",
             )
             for name, c in _named(reproduction.comparisons, experiment)
@@ -129,7 +138,7 @@ def centroid_table(reproduction: Reproduction) -> Table:
     experiment = reproduction.experiment
     return Table(
         f"Centroids of sets of mean size {experiment.centroid_size} and their mean distance from the middle",
-        ("scenario", "rule", "scores", "alpha", "size", "centroid", "from middle"),
+        ("scenario", "rule", "scores", "alpha", "size", "centroid", "distance"),
         [
             (
                 f"{c.scenario} {experiment.meaning[c.scenario]}",

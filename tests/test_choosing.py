@@ -1,0 +1,283 @@
+"""Choosing ``alpha`` by the mean size: the smallest that keeps it, for every loss and every growth rule."""
+
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+from strategies import GROWTH_RULES, LOSSES, calibration_sets, exact_losses
+
+import ordinalrisk as orisk
+from ordinalrisk import RiskController, alpha_for_size
+from ordinalrisk.choosing import alpha_for_size as at_home
+
+TINY = Fraction(1, 10**12)
+for_every_rule = pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)
+for_every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+sizes = st.integers(0, 12).map(lambda twelfths: Fraction(twelfths, 12))  # shares of the way from 1 to K
+
+
+def calibrated(loss, growth, proba, y, point_labels=None):
+    K = proba.shape[1]
+    alpha = loss(K).bound(K) / 2
+    return RiskController(loss(K), alpha, growth).calibrate(proba, y, point_labels=point_labels)
+
+
+def in_two(data):
+    """Calibration rows with their labels, and new rows; a single row is both."""
+    proba, y = data
+    n = len(y)
+    return proba[: (n + 1) // 2], y[: (n + 1) // 2], proba[n // 2 :]
+
+
+def smallest_certifiable(controller):
+    return controller.risk_curve_.bound / (controller.risk_curve_.n_rows + 1)
+
+
+def mean_size(controller, proba, alpha, point_labels=None):
+    size = controller.predict_set(proba, alpha=alpha, point_labels=point_labels).size
+    return Fraction(int(size.sum()), len(size))
+
+
+def enumerated(controller, proba, y, new, sizes, points=(None, None)):
+    """The least risk of all thresholds that keep each mean size, in rationals; None if that is the bound."""
+    n, K = proba.shape
+    levels = controller.growth.levels(proba, controller.loss, points[0])
+    new_levels = controller.growth.levels(new, controller.loss, points[1])
+    bound = controller.loss.bound(K)
+    found = []
+    for threshold in {-math.inf, *levels.ravel().tolist()}:
+        inside = levels >= threshold
+        lower, upper = inside.argmax(1), K - 1 - inside[:, ::-1].argmax(1)
+        total = sum(exact_losses(y, lower, upper, controller.loss, K))
+        found.append(((total + bound) / (n + 1), int((new_levels >= threshold).sum())))
+    return [
+        min((risk for risk, labels in found if labels <= size * len(new) and risk < bound), default=None)
+        for size in sizes
+    ]
+
+
+def chosen_or_none(controller, proba, size, point_labels=None):
+    try:
+        return alpha_for_size(controller, proba, size, point_labels=point_labels)
+    except ValueError as error:
+        if "No alpha below B=" not in str(error):
+            raise
+        return None
+
+
+@for_every_rule
+@for_every_loss
+@settings(max_examples=6)
+@given(data=calibration_sets(max_rows=16, max_classes=8), share=sizes)
+def test_it_is_the_least_risk_of_all_thresholds_that_keep_the_size(loss, growth, data, share):
+    proba, y, new = in_two(data)
+    size = 1 + share * (proba.shape[1] - 1)
+    controller = calibrated(loss, growth, proba, y)
+    assert [chosen_or_none(controller, new, size)] == enumerated(controller, proba, y, new, [size])
+
+
+@pytest.mark.filterwarnings("ignore:.*needs at least.*calibration rows")
+@for_every_rule
+@for_every_loss
+@settings(max_examples=6)
+@given(data=calibration_sets(max_rows=40, max_classes=20), share=sizes)
+def test_the_size_is_kept_and_no_smaller_alpha_keeps_it(loss, growth, data, share):
+    proba, y, new = in_two(data)
+    n, K = proba.shape
+    size = 1 + share * (K - 1)
+    controller = calibrated(loss, growth, proba, y)
+    alpha = chosen_or_none(controller, new, size)
+    if alpha is None:
+        return
+    assert isinstance(alpha, Fraction)
+    assert smallest_certifiable(controller) <= alpha < controller.risk_curve_.bound
+    assert mean_size(controller, new, alpha) <= size
+    if alpha > smallest_certifiable(controller):
+        curve = controller.risk_curve_
+        risks = [(total * curve.unit + curve.bound) / (n + 1) for total in [0, *curve.totals.tolist()]]
+        step_before = risks[risks.index(alpha) - 1]
+        for less in (alpha - TINY, step_before, (alpha + step_before) / 2):
+            assert mean_size(controller, new, less) > size
+
+
+@for_every_rule
+@for_every_loss
+def test_ties_within_rows_and_between_them(loss, growth):
+    """Probabilities in tenths: many rows step at each level, so sizes fall in long jumps."""
+    rng = np.random.default_rng(1)
+    proba = rng.multinomial(10, [0.1, 0.2, 0.4, 0.2, 0.1], size=20) / 10
+    new = rng.multinomial(10, [0.3, 0.3, 0.1, 0.2, 0.1], size=30) / 10
+    y = rng.integers(0, 5, 20)
+    controller = calibrated(loss, growth, proba, y)
+    sizes = [Fraction(size) for size in ("1", "1.5", "7/3", "3", "4.99", "5")]
+    chosen = [chosen_or_none(controller, new, size) for size in sizes]
+    assert chosen == enumerated(controller, proba, y, new, sizes)
+
+
+@for_every_rule
+@for_every_loss
+def test_all_labels_need_only_what_can_be_certified(loss, growth, draw):
+    proba, y = draw(40, 6)
+    controller = calibrated(loss, growth, proba, y)
+    assert alpha_for_size(controller, proba, 6) == controller.risk_curve_.bound / 41
+
+
+@for_every_rule
+@for_every_loss
+def test_size_one_is_single_labels(loss, growth, draw):
+    proba, y = draw(200, 6)
+    controller = calibrated(loss, growth, proba, y)
+    new, _ = draw(50, 6, seed=1)
+    alpha = alpha_for_size(controller, new, 1)
+    assert (controller.predict_set(new, alpha=alpha).size == 1).all()
+
+
+@pytest.mark.parametrize("rule", [orisk.PaperGrowth, orisk.FrontierGrowth, orisk.AdaptiveGrowth])
+@for_every_loss
+@settings(max_examples=6)
+@given(data=calibration_sets(max_rows=16, max_classes=6), share=sizes, seed=st.integers(0, 1000))
+def test_intervals_may_grow_from_given_labels(rule, loss, data, share, seed):
+    proba, y, new = in_two(data)
+    K = proba.shape[1]
+    rng = np.random.default_rng(seed)
+    points, new_points = rng.integers(0, K, len(proba)), rng.integers(0, K, len(new))
+    size = 1 + share * (K - 1)
+    controller = calibrated(loss, rule("given"), proba, y, points)
+    alpha = chosen_or_none(controller, new, size, new_points)
+    assert [alpha] == enumerated(controller, proba, y, new, [size], (points, new_points))
+
+
+def test_given_labels_must_be_given(draw):
+    proba, y = draw(50, 4)
+    controller = calibrated(LOSSES["coverage"], orisk.PaperGrowth("given"), proba, y, y)
+    with pytest.raises(ValueError, match="point='given', but point_labels were not given"):
+        alpha_for_size(controller, proba, 2)
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 7), 1, 40])
+def test_alpha_has_the_units_of_the_loss(scale, draw):
+    proba, y = draw(100, 5)
+    table = [[scale * abs(i - j) for j in range(5)] for i in range(5)]
+    natural = RiskController(orisk.CostTableLoss(table, normalize=False), scale / 2).calibrate(proba, y)
+    normalized = RiskController("divergence").calibrate(proba, y)
+    assert alpha_for_size(natural, proba, 2) == 4 * scale * alpha_for_size(normalized, proba, 2)
+
+
+def test_by_hand():
+    """Labels at levels 0.1, 0.2 and 0.4 are missed above them; of two new rows one shrinks above 0.3."""
+    proba = np.array([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4]])
+    new = np.array([[0.7, 0.3], [0.55, 0.45]])
+    controller = RiskController(alpha=0.5).calibrate(proba, [1, 1, 1])
+    assert alpha_for_size(controller, new, 2) == Fraction(1, 4)
+    assert alpha_for_size(controller, new, 1.5) == Fraction(3, 4)
+    assert alpha_for_size(controller, new, 1.99) == Fraction(3, 4)
+    with pytest.raises(ValueError, match="No alpha below B=1 "):
+        alpha_for_size(controller, new, 1.49)
+
+
+def test_perfect_point_labels_need_no_more_than_can_be_certified():
+    proba = np.array([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]])
+    controller = RiskController(alpha=0.5).calibrate(proba, [0, 0, 1])
+    assert alpha_for_size(controller, proba, 1) == Fraction(1, 4)
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.1, 0.7])
+def test_the_calibrated_alpha_plays_no_part(alpha, draw):
+    proba, y = draw(200, 5)
+    controller = RiskController(alpha=alpha).calibrate(proba, y)
+    threshold = controller.threshold_
+    assert alpha_for_size(controller, proba, 2) == alpha_for_size(
+        RiskController().calibrate(proba, y), proba, 2
+    )
+    assert controller.threshold_ == threshold
+
+
+@pytest.mark.parametrize("size", [2.3, "2.3", Decimal("2.3"), Fraction(23, 10), np.float32(2.3)], ids=repr)
+def test_size_means_the_decimals_that_are_written(size):
+    """23 labels in ten rows are 2.3 each, though the nearest float is less than that."""
+    proba = [[0.5, 0.3, 0.2]] * 6 + [[0.6, 0.3, 0.1]] + [[0.8, 0.1, 0.1]] * 3
+    controller = RiskController(alpha=0.5).calibrate([[0.75, 0.15, 0.1]], [1])
+    assert Fraction(2.3) < Fraction(23, 10) == mean_size(controller, proba, Fraction(1, 2))
+    assert alpha_for_size(controller, proba, size) == Fraction(1, 2)
+    with pytest.raises(ValueError, match=r"No alpha below B=1 brings the mean size down to 2\.2999:"):
+        alpha_for_size(controller, proba, "2.2999")
+
+
+@pytest.mark.parametrize(
+    "container", [np.ndarray.tolist, np.asfortranarray, pd.DataFrame], ids=lambda c: c.__name__
+)
+def test_rows_may_come_as_for_predict_set(container, draw):
+    proba, y = draw(200, 5)
+    controller = RiskController().calibrate(proba, y)
+    assert alpha_for_size(controller, container(proba), 2) == alpha_for_size(controller, proba, 2)
+
+
+@pytest.mark.parametrize("size", [0, 0.999, -1, 5.001, 6, 1e300, Fraction(1, 2)], ids=repr)
+def test_a_size_that_no_set_has(size, draw):
+    controller = RiskController().calibrate(*draw(50, 5))
+    message = f"size must lie between 1 and the number of labels, 5; got {size}."
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        alpha_for_size(controller, draw(50, 5)[0], size)
+
+
+@pytest.mark.parametrize("size", ["two", None, math.nan, math.inf, -math.inf, [2], True, "1/0", ""], ids=repr)
+def test_a_size_that_is_no_number(size, draw):
+    controller = RiskController().calibrate(*draw(50, 5))
+    with pytest.raises(ValueError, match=f"^size must be a finite number; got {re.escape(repr(size))}"):
+        alpha_for_size(controller, draw(50, 5)[0], size)
+
+
+def test_without_a_calibration(draw):
+    with pytest.raises(NotFittedError, match=r"not calibrated yet; call calibrate\(proba, y\) first"):
+        alpha_for_size(RiskController(), draw(50, 5)[0], 2)
+
+
+@pytest.mark.parametrize(
+    ("loss", "bound"), [("coverage", "1"), (orisk.WeightedLoss([0.3, 0.2, 0.3], normalize=False), "0.3")]
+)
+def test_point_labels_that_are_as_wrong_as_they_can_be(loss, bound):
+    proba = np.array([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]])
+    controller = RiskController(loss, alpha=float(bound) / 2).calibrate(proba, [2, 0])
+    message = (
+        f"No alpha below B={bound} brings the mean size down to 1: the point labels of the calibration rows "
+        "are as wrong as they can be."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        alpha_for_size(controller, proba, 1)
+    assert alpha_for_size(controller, proba, 3) == controller.risk_curve_.bound / 3
+
+
+@pytest.mark.parametrize("n_classes", [4, 6])
+def test_another_number_of_classes(n_classes, draw):
+    controller = RiskController().calibrate(*draw(50, 5))
+    with pytest.raises(ValueError, match=f"proba has {n_classes} columns, but the calibration had 5 classes"):
+        alpha_for_size(controller, draw(50, n_classes)[0], 2)
+
+
+def test_rows_that_are_no_probabilities(draw):
+    proba, y = draw(50, 5)
+    controller = RiskController().calibrate(proba, y)
+    with pytest.raises(ValueError, match="Row 0 of proba sums to 2"):
+        alpha_for_size(controller, 2 * proba, 2)
+    with pytest.raises(ValueError, match="proba has no rows"):
+        alpha_for_size(controller, proba[:0], 2)
+
+
+def test_columns_in_another_order(draw):
+    proba, y = draw(50, 3)
+    frame = pd.DataFrame(proba, columns=["low", "mid", "high"])
+    controller = RiskController(classes=list(frame)).calibrate(frame, np.array(list(frame))[y])
+    with pytest.raises(ValueError, match="columns of proba are in the order"):
+        alpha_for_size(controller, frame[["high", "mid", "low"]], 2)
+
+
+def test_it_is_public():
+    assert orisk.alpha_for_size is at_home
+    assert "alpha_for_size" in orisk.__all__
