@@ -224,9 +224,9 @@ def test_another_number_of_labels_is_an_error(name):
 
 
 @each_metric
-@pytest.mark.parametrize("confidence", [0, 1, -0.5, 1.5, 95, math.nan, math.inf], ids=str)
+@pytest.mark.parametrize("confidence", [0, 1, -0.5, 1.5, 95, math.nan, math.inf, "0.95"], ids=str)
 def test_confidence_outside_zero_and_one_is_an_error(metric, confidence):
-    message = rf"confidence must lie strictly between 0 and 1; got {confidence}"
+    message = rf"confidence must lie strictly between 0 and 1; got {confidence!r}"
     with pytest.raises(ValueError, match=message):
         metric(Y, SETS, confidence=confidence)
 

@@ -111,6 +111,12 @@ class RiskController:
             The true labels.
         point_labels : array-like of int, optional
             The label index each interval grows from, for a growth rule with ``point="given"``.
+
+        Examples
+        --------
+        >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 7
+        >>> RiskController(alpha=0.1).calibrate(proba, [1, 1, 2] + [0, 1, 2] * 6)
+        RiskController(loss=WeightedLoss(), alpha=0.1, growth=FrontierGrowth(point='mode')): threshold inf ...
         """
         matrix = as_matrix(proba)
         n, K = matrix.shape
@@ -141,6 +147,15 @@ class RiskController:
             Another risk than the one calibrated for, from the same risk curve.
         point_labels : array-like of int, optional
             As for :meth:`calibrate`.
+
+        Examples
+        --------
+        >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 7
+        >>> controller = RiskController(alpha=0.1).calibrate(proba, [1, 2, 2] + [0, 1, 2] * 6)
+        >>> controller.predict_set([[0.5, 0.4, 0.1], [0.1, 0.1, 0.8]])
+        IntervalSet of 2 rows, 3 classes, mean size 1.5
+          0  0..1
+          1  2
         """
         threshold = self._threshold(alpha)
         matrix = as_matrix(proba)
@@ -153,14 +168,36 @@ class RiskController:
         return IntervalSet(lower, upper, self.classes_)
 
     def guarantee(self, alpha: Any = None) -> Guarantee:
-        """What holds, in numbers; printed, in words."""
+        """What holds, in numbers; printed, in words.
+
+        Examples
+        --------
+        >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 7
+        >>> print(RiskController(alpha=0.1).calibrate(proba, [0, 1, 2] * 7).guarantee())
+        The expected loss of a new case is at most 0.1,
+        if it is exchangeable with the calibration rows
+        (n = 21 rows, losses from 0 to B = 1).
+        Single labels already achieve it: the risk saturates below 0.1.
+        """
         self._require_calibrated()
         return expectation_guarantee(
             self.risk_curve_, as_fraction(self.alpha if alpha is None else alpha, "alpha")
         )
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the calibration to a JSON file, whole or not at all."""
+        """Write the calibration to a JSON file, whole or not at all.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 7
+        >>> controller = RiskController(alpha=0.1).calibrate(proba, [1, 2, 2] + [0, 1, 2] * 6)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     controller.save(f"{folder}/grades.json")
+        ...     same = RiskController.load(f"{folder}/grades.json")
+        >>> same.threshold_ == controller.threshold_
+        True
+        """
         self._require_calibrated()
         calibration_file.write(self, path)
 

@@ -6,6 +6,7 @@ interval too: exact binomial (Clopper-Pearson) for proportions, a percentile boo
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +35,13 @@ class Estimate(NamedTuple):
 
 
 def losses(y: Any, sets: IntervalSet, loss: Any = "coverage") -> NDArray[np.float64]:
-    """The loss of each row."""
+    """The loss of each row.
+
+    Examples
+    --------
+    >>> losses([1, 1, 1], IntervalSet([0, 1, 1], [0, 2, 1], classes=[0, 1, 2]), "divergence")
+    array([0.5, 0. , 0. ])
+    """
     label = _label_indices(y, sets)
     nearest = np.clip(label, sets.lower_index, sets.upper_index)
     return _cost_table(sets, loss)[label, nearest]
@@ -79,13 +86,25 @@ def class_coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None
 def class_risk(
     y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float | None = None
 ) -> Value:
-    """The mean loss of the rows of each true class; NaN for a class without rows."""
+    """The mean loss of the rows of each true class; NaN for a class without rows.
+
+    Examples
+    --------
+    >>> class_risk([0, 1, 1], IntervalSet([0, 1, 2], [0, 2, 2], classes=[0, 1, 2]), "divergence")
+    array([0.  , 0.25,  nan])
+    """
     label, cost, table = _label_indices(y, sets), losses(y, sets, loss), _cost_table(sets, loss)
     return _stacked([_mean_loss(cost[label == k], table[k], confidence) for k in range(len(table))])
 
 
 def mean_size(sets: IntervalSet, *, confidence: float | None = None) -> Value:
-    """The mean number of labels in an interval."""
+    """The mean number of labels in an interval.
+
+    Examples
+    --------
+    >>> mean_size(IntervalSet([0, 1], [0, 2], classes=[0, 1, 2]))
+    1.5
+    """
     return _mean(sets.size, confidence)
 
 
@@ -102,12 +121,24 @@ def size_histogram(sets: IntervalSet, *, confidence: float | None = None) -> Val
 
 
 def centroid_histogram(sets: IntervalSet, *, confidence: float | None = None) -> Value:
-    """The share of intervals centred at ``0, 0.5, 1, .., K-1``."""
+    """The share of intervals centred at ``0, 0.5, 1, .., K-1``.
+
+    Examples
+    --------
+    >>> centroid_histogram(IntervalSet([0, 1], [0, 2], classes=[0, 1, 2]))
+    array([0.5, 0. , 0. , 0.5, 0. ])
+    """
     return _histogram(sets.centroid, np.arange(2 * len(sets.classes) - 1) / 2, confidence)
 
 
 def distance_when_missed(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> Value:
-    """The mean number of labels between the truth and the interval where it is missed; NaN if it never is."""
+    """The mean number of labels between the truth and the interval where it is missed; NaN if it never is.
+
+    Examples
+    --------
+    >>> distance_when_missed([2, 1, 1], IntervalSet([0, 1, 2], [0, 2, 2], classes=[0, 1, 2]))
+    1.5
+    """
     label = _label_indices(y, sets)
     distance = np.abs(label - np.clip(label, sets.lower_index, sets.upper_index))
     return _mean(distance[distance > 0], confidence)
@@ -173,6 +204,6 @@ def _stacked(estimates: list[Value]) -> Value:
 
 
 def _tails(confidence: float) -> tuple[float, float]:
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie strictly between 0 and 1; got {confidence}.")
+    if not isinstance(confidence, Real) or not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie strictly between 0 and 1; got {confidence!r}.")
     return (1 - confidence) / 2, (1 + confidence) / 2
