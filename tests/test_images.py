@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ordinalrisk.datasets import ImageData, load_kaggle_retinopathy, load_retinamnist, load_utkface
-from ordinalrisk.datasets.images import ImageFile, decode_files
+from ordinalrisk.datasets.images import ImageFile, decode_files, groups_of_copies
 from ordinalrisk.datasets.retinopathy import GRADES
 from ordinalrisk.datasets.utkface import AGE_GROUPS
 
@@ -116,12 +116,62 @@ def test_every_face_left_out_is_named_with_its_reason(faces):
     )
 
 
-def test_copies_of_a_face_share_name_and_group_under_other_ages_too(faces):
+def test_copies_of_a_face_share_a_group_under_other_ages_too(faces):
     blue, red, copy, green = faces.groups
     assert red == copy
     assert len({blue, red, green}) == 3
-    assert faces.names[1] == faces.names[2]
-    assert len(set(faces.names)) == 3
+    assert len(set(faces.names)) == 4
+
+
+def patchwork(n, seed=0):
+    """Grey pictures of 8 x 8 patches, each of its own."""
+    patches = np.random.default_rng(seed).integers(256, size=(n, 8, 8, 1), dtype=np.uint8)
+    return patches.repeat(4, axis=1).repeat(4, axis=2).repeat(3, axis=3)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda image: image,
+        lambda image: np.clip(image * 0.9 + 10, 0, 255).astype(np.uint8),
+        lambda image: np.asarray(saved_again(image, quality=85)),
+        lambda image: image.repeat(2, axis=0).repeat(2, axis=1)[::2, ::2],
+    ],
+    ids=["same", "other light", "encoded again", "resized"],
+)
+def test_copies_are_found_by_how_they_look(change):
+    images = patchwork(40)
+    groups = groups_of_copies(
+        np.concatenate([images, [change(image) for image in images[::-1]]]), [str(i) for i in range(80)]
+    )
+    assert groups[:40].tolist() == groups[40:][::-1].tolist()
+    assert len(set(groups)) == 40
+
+
+def saved_again(image, quality):
+    file = io.BytesIO()
+    Image.fromarray(image).save(file, "JPEG", quality=quality)
+    return Image.open(file)
+
+
+def test_copies_are_found_across_blocks_of_rows(monkeypatch):
+    monkeypatch.setattr("ordinalrisk.datasets.images._ROWS_AT_ONCE", 7)
+    images = patchwork(30)
+    groups = groups_of_copies(np.concatenate([images, images]), [str(i) for i in range(60)])
+    assert groups[:30].tolist() == groups[30:].tolist()
+    assert len(set(groups)) == 30
+
+
+def test_pictures_of_one_colour_are_copies_only_if_their_files_are():
+    flat = np.stack([np.full((8, 8, 3), value, np.uint8) for value in (10, 10, 200)])
+    assert groups_of_copies(flat, ["a", "a", "b"]).tolist() == [0, 0, 1]
+
+
+def test_copies_of_copies_share_a_group():
+    images = patchwork(3)
+    digests = ["a", "b", "b"]  # the first looks like the second, whose file is also the third
+    groups = groups_of_copies(np.stack([images[0], images[0], images[1]]), digests)
+    assert len(set(groups)) == 1
 
 
 def test_name_of_a_face_says_nothing_about_the_person(faces):
@@ -405,8 +455,9 @@ def test_missing_retinamnist_is_refused(tmp_path):
 
 @needs_utkface
 def test_all_of_utkface():
-    data = load_utkface(DATA / "utkface64.zip", image_size=8)
-    assert data.images.shape == (23_672, 8, 8, 3)
+    data = load_utkface(DATA / "utkface64.zip", image_size=64)
+    assert data.images.shape == (23_672, 64, 64, 3)
+    assert len(set(data.names)) == 23_672
     assert {reason: len(files) for reason, files in data.skipped.items()} == {
         "aged 100 or more": 32,
         "misnamed": 3,
@@ -418,12 +469,12 @@ def test_all_of_utkface():
         "61_1_20170109150557335.jpg.chip.jpg",
     ]
     sizes = np.bincount(data.groups)
-    assert (sizes > 1).sum() == 374
+    assert ((sizes > 1).sum(), sizes.max()) == (898, 5)
     assert [int(caption.split()[1]) // 5 for caption in data.captions] == data.y.tolist()
     of_group = {group: set() for group in np.flatnonzero(sizes > 1)}
     for group, caption in zip(data.groups, data.captions, strict=True):
         of_group.get(group, set()).add(caption)
-    assert sum(len(captions) > 1 for captions in of_group.values()) == 204
+    assert sum(len(captions) > 1 for captions in of_group.values()) == 620
 
 
 @needs_retinamnist

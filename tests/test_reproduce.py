@@ -6,12 +6,15 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from sklearn.neural_network import MLPClassifier
 from test_cli import invoke
 
-from ordinalrisk.datasets import load_utkface
-from ordinalrisk.experiments import diabetic_retinopathy, simulated, utkface
+from ordinalrisk.datasets import ImageData, load_utkface
+from ordinalrisk.experiments import diabetic_retinopathy, resnet, simulated, utkface
+from ordinalrisk.experiments.examples import held_out_examples
 from ordinalrisk.experiments.held_out import read_split
-from ordinalrisk.experiments.reproduction import reproduce
+from ordinalrisk.experiments.protocol import halves
+from ordinalrisk.experiments.reproduction import Reproduction, reproduce
 from ordinalrisk.experiments.scores import Scores, read_scores, write_scores
 
 EXPERIMENTS = [module.EXPERIMENT for module in (simulated, utkface, diabetic_retinopathy)]
@@ -89,15 +92,16 @@ def test_published_values_stand_beside_ours(everything):
     for result, part in zip(document["reproductions"], printed.split("Table ")[1:], strict=True):
         for cell in result["published"]:
             sign = f"{cell['difference']:+.4f}"
-            row = rf"{cell['published']:.4f} +{cell['risk']:.4f} +{cell['risk_se']:.4f} +{re.escape(sign)}"
+            row = rf"{cell['published']}0* +{cell['risk']:.4f} +{cell['risk_se']:.4f} +{re.escape(sign)}"
             assert re.search(row + ("" if cell["agrees"] else " +differs"), part)
 
 
 def test_output_fits_80_columns(everything):
     lines = everything[0].splitlines()
-    assert max(map(len, lines[:-1])) <= 80
+    assert max(map(len, lines[:-2])) <= 80
     assert not any(line.endswith(" ") for line in lines)
-    assert "reproduction.md" in lines[-1]
+    assert "reproduction.md" in lines[-2]
+    assert "reproduction.json" in lines[-1]
 
 
 def test_every_figure_is_there_as_png_and_svg(everything):
@@ -153,20 +157,33 @@ def faces(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(autouse=True, scope="module")
+def small_images():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(utkface, "_IMAGE_SIZE", 32)
+        patch.setattr(diabetic_retinopathy, "_IMAGE_SIZE", 32)
+        yield
+
+
 @pytest.fixture(scope="module")
-def trained(faces, tmp_path_factory):
+def trained(faces, tmp_path_factory, small_images):
+    """A run that trains: what it printed, the folder it wrote, what the network was trained on."""
     out = tmp_path_factory.mktemp("trained")
-    with pytest.warns(UserWarning, match="rows for a loss"):
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        fit, untrained = resnet.fit, resnet.untrained
+        patch.setattr(resnet, "fit", lambda *args: seen.append(args[1:3]) or fit(*args))
+        patch.setattr(resnet, "untrained", lambda *args: seen.append(args[:1]) or untrained(*args))
         result = invoke(
             *("reproduce", "utkface", "--images", faces, "--epochs", 1, "--trials", 1),
             *("--out", out, "--no-pictures"),
         )
     assert result.exit_code == 0, result.output
-    return result.stdout, out
+    return result.stdout, out, seen
 
 
 def test_training_saves_scores_and_split_and_names_what_is_left_out(trained, faces):
-    printed, out = trained
+    printed, out, _ = trained
     assert "40 images; left out: 1 misnamed (nameless.jpg), 1 unreadable (7_0_0_20170101.jpg)." in " ".join(
         printed.split()
     )
@@ -180,14 +197,67 @@ def test_training_saves_scores_and_split_and_names_what_is_left_out(trained, fac
     assert accuracy.groups() == (f"{scores.accuracy:.3f}", f"{scores.mean_absolute_error:.3f}")
 
 
+def test_held_out_images_take_no_part_in_training(trained, faces):
+    _, out, (for_normalisation, for_training) = trained
+    data = load_utkface(faces, 32)
+    train, held = read_split(out / "scores" / "utkface-split.json", data.names)
+    assert np.array_equal(for_normalisation[0], data.images[train])
+    assert np.array_equal(for_training[0], data.images[train])
+    assert for_training[1].tolist() == data.y[train].tolist()
+    assert not set(data.groups[train]) & set(data.groups[held])
+
+
+def test_too_few_rows_are_noted_in_a_sentence(trained):
+    printed = " ".join(trained[0].split())
+    sentence = "Note: alpha=0.005 needs at least 199 calibration rows for a loss bounded by 1; got 14,"
+    assert printed.count(sentence) == 1
+    assert "Warning" not in printed
+
+
+@pytest.mark.parametrize(
+    ("module", "loader", "n_images", "n_held"),
+    [
+        (utkface, "load_utkface", 23_672, 17_000),
+        (utkface, "load_utkface", 100, 72),
+        (diabetic_retinopathy, "load_kaggle_retinopathy", 35_126, 19_000),
+        (diabetic_retinopathy, "load_kaggle_retinopathy", 100, 55),
+    ],
+)
+def test_as_many_images_are_held_out_as_in_the_paper(module, loader, n_images, n_held, monkeypatch):
+    rows = np.arange(n_images)
+    data = ImageData(np.zeros((n_images, 1, 1, 3), np.uint8), rows % 5, [*map(str, rows)], rows, [], {})
+    monkeypatch.setattr(module, loader, lambda *args, **kwargs: data)
+    split = module.split_images("somewhere")
+    assert (len(split.train), len(split.held)) == (n_images - n_held, n_held)
+
+
+def test_examples_are_of_the_test_half(faces):
+    """With their own captions and intervals, and misses marked."""
+    data = load_utkface(faces, 8)
+    logits = np.random.default_rng(0).normal(size=(len(data), 20))
+    result = Reproduction(
+        utkface.EXPERIMENT,
+        Scores(data.names, data.y, logits, "faces", "made up"),
+        ["frontier"],
+        *(1, 0, {}, {}, [], []),
+    )
+    examples = held_out_examples(result, data)
+    _, test = halves(len(data))
+    of_test = [data.images[row].tobytes() for row in test]
+    for image, caption, truth in zip(examples.images, examples.captions, examples.truths, strict=True):
+        row = next(i for i in range(len(data)) if data.images[i].tobytes() == image.tobytes())
+        assert image.tobytes() in of_test
+        assert caption == data.captions[row]
+        assert truth == f"class {data.y[row]}: {utkface.EXPERIMENT.classes[data.y[row]]}"
+
+
 def test_saved_scores_need_no_training_and_show_examples(trained, faces, tmp_path, monkeypatch):
-    _, out = trained
+    _, out, _ = trained
     monkeypatch.setattr("ordinalrisk.experiments.image_scores.train_and_score", None)
-    with pytest.warns(UserWarning, match="rows for a loss"):
-        result = invoke(
-            *("reproduce", "utkface", "--images", faces, "--scores", out / "scores" / "utkface.csv.gz"),
-            *("--trials", 1, "--out", tmp_path),
-        )
+    result = invoke(
+        *("reproduce", "utkface", "--images", faces, "--scores", out / "scores" / "utkface.csv.gz"),
+        *("--trials", 1, "--out", tmp_path),
+    )
     assert result.exit_code == 0, result.output
     assert (tmp_path / "figures" / "utkface-examples.png").is_file()
     assert "utkface-examples.png" in (tmp_path / "reproduction.md").read_text()
@@ -213,11 +283,10 @@ def test_kaggle_folder_and_retinamnist_train_too(tmp_path):
     arrays = {f"{k}_images": rng.integers(256, size=(n, 28, 28, 3), dtype=np.uint8) for k, n in parts.items()}
     arrays |= {f"{k}_labels": rng.integers(5, size=(n, 1), dtype=np.uint8) for k, n in parts.items()}
     np.savez(tmp_path / "retinamnist.npz", **arrays)
-    with pytest.warns(UserWarning, match="rows for a loss"):
-        result = invoke(
-            *("reproduce", "diabetic-retinopathy", "--images", folder, "--epochs", 1, "--trials", 1),
-            *("--images", tmp_path / "retinamnist.npz", "--out", tmp_path / "out", "--no-pictures"),
-        )
+    result = invoke(
+        *("reproduce", "diabetic-retinopathy", "--images", folder, "--epochs", 1, "--trials", 1),
+        *("--images", tmp_path / "retinamnist.npz", "--out", tmp_path / "out", "--no-pictures"),
+    )
     assert result.exit_code == 0, result.output
     eyes = read_scores(tmp_path / "out" / "scores" / "retinopathy.csv.gz").names
     assert len(eyes) == 22
@@ -269,25 +338,37 @@ def test_bad_requests_get_one_sentence(files, tmp_path):
     empty.mkdir()
     same = tmp_path / files["utkface"].name
     same.write_bytes(files["utkface"].read_bytes())
+    reserved, constant = tmp_path / "simulated-trained.csv", tmp_path / "constant.csv"
+    reserved.write_bytes(files["simulated"].read_bytes())
+    flat = drawn_scores(10)
+    flat.logits[7] = 1
+    write_scores(flat, constant)
     out = ("--out", tmp_path / "out")
     for arguments, message in [
         (["utkface", "--scores", tmp_path / "no.csv"], "There is no file of scores at"),
         (["utkface", "--images", tmp_path / "no"], "is not there; give the folder or the zip file"),
         (["utkface", "--images", empty], "has no image of known age: of 0 files, none is named"),
         (["diabetic-retinopathy", "--images", empty], "trainLabels.csv is not there"),
-        (["utkface"], "utkface needs --scores FILE or --images PATH: a model trained on it"),
-        (["all"], "utkface needs --scores FILE or --images PATH"),
+        (["utkface"], "utkface needs --scores FILE or --images PATH: docs/scores/utkface.csv.gz"),
+        (["all"], "utkface and diabetic-retinopathy need --scores FILE or --images PATH"),
         (["diabetic-retinopathy"], "github.com/yx8njit/ordinal-conformal-risk-control."),
-        (["utkface", "--scores", files["simulated"]], "logits of 10 classes; utkface has 20."),
+        (
+            ["utkface", "--scores", files["simulated"]],
+            "utkface has 20 classes; got scores in simulated.csv with 10 classes.",
+        ),
         (
             ["utkface", "--scores", same, "--scores", files["utkface"]],
-            "two files are called utkface; rename one.",
+            "more than one file is called utkface; rename one.",
         ),
         (["simulated", "--images", empty], "--images: the simulated experiment has no images."),
         (["simulated", "--growth", "best"], "--growth: 'best' is not known; the rules are paper, frontier,"),
         (["simulated", "--growth", "rps", "--growth", "rps"], "--growth: each rule at most once."),
         (["simulated", "--trials", 0], "--trials must be at least 1; got 0."),
-        (["utkface", "--epochs", 0], "--epochs must be at least 1; got 0."),
+        (["utkface", "--images", empty, "--epochs", 0], "--epochs must be at least 1; got 0."),
+        (["utkface", "--epochs", 3], "--epochs: there is nothing to train on without --images."),
+        (["simulated", "--scores", reserved], "rename simulated-trained; figures of models trained here"),
+        (["simulated", "--scores", constant], "scores in constant.csv: min_shift is not defined for row 7"),
+        (["simulated", "--json", empty], "is a folder, not a file."),
         (["simulated", "--json", tmp_path / "none" / "x.json"], "--json: there is no folder"),
     ]:
         result = invoke("reproduce", *arguments, *out)
@@ -295,6 +376,47 @@ def test_bad_requests_get_one_sentence(files, tmp_path):
         assert message in result.stderr
         assert result.stderr.startswith("Error: ")
         assert result.stderr.count("\n") == 1
+
+
+def test_the_command_is_told_in_full(files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    spaced = tmp_path / "my grades.csv"
+    spaced.write_bytes(files["diabetic-retinopathy"].read_bytes())
+    result = invoke(
+        *("reproduce", "diabetic-retinopathy", "--scores", "my grades.csv", "--growth", "rps", "--trials", 2),
+        *("--seed", 3, "--out", "here", "--no-pictures"),
+    )
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "here" / "reproduction.md").read_text()
+    assert (
+        "    ordinalrisk reproduce diabetic-retinopathy --scores 'my grades.csv' --growth rps --trials 2 "
+        "--seed 3 --out here\n"
+    ) in page
+
+
+def test_an_interrupt_is_said_and_ends_the_run(tmp_path, monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(simulated, "network_scores", interrupted)
+    for command in (["reproduce", "simulated"], ["demo"]):
+        result = invoke(*command, "--out", tmp_path)
+        assert (result.exit_code, result.stderr) == (
+            130,
+            "Error: interrupted; files that were written are whole.\n",
+        )
+
+
+def test_an_interrupted_network_is_not_used(monkeypatch):
+    monkeypatch.undo()
+    points = np.zeros((40, 2)), np.arange(40) % 4
+
+    def interrupt(self, *args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(MLPClassifier, "_backprop", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        simulated.network_scores(*points)
 
 
 def test_help_has_examples_and_fits():

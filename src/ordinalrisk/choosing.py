@@ -17,6 +17,8 @@ def alpha_for_size(
 ) -> Fraction:
     r"""The smallest ``alpha`` at which the intervals of ``proba`` hold at most ``size`` labels on average.
 
+    The smallest of those that can be certified, that is; below ``B / (n + 1)`` every set is the full scale.
+
     .. math:: \min \Big\{ \alpha : \tfrac{1}{m} \sum_{i=1}^m |C_\alpha(x_i)| \le s \Big\}
 
     Sets change only where the calibrated curve steps, so the answer is one of the curve's own risks

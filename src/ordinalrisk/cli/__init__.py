@@ -10,14 +10,17 @@ from typing import Annotated
 import typer
 
 from ordinalrisk import __version__
+from ordinalrisk.cli import terminal
 from ordinalrisk.cli.demo import demo
 from ordinalrisk.cli.reproduce import reproduce
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
-app.command(short_help="Run the paper's simulation.")(demo)
-app.command(short_help="Run the paper's experiments beside their published numbers.")(reproduce)
+app.command(short_help="Run the paper's simulation.")(terminal.stoppable(demo))
+app.command(short_help="Run the paper's experiments beside their published numbers.")(
+    terminal.stoppable(reproduce)
+)
 
 
 def _print_version(wanted: bool) -> None:

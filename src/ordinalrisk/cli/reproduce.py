@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ordinalrisk.datasets.images import ImageData
+    from ordinalrisk.experiments.image_scores import SplitImages
     from ordinalrisk.experiments.protocol import Experiment
     from ordinalrisk.experiments.reproduction import Reproduction
     from ordinalrisk.experiments.scores import Scores
@@ -25,9 +27,9 @@ if TYPE_CHECKING:
 _OUT = Path("reproduction")
 _GROWTHS = ["paper", "adaptive", "frontier"]
 _WHERE = {
-    "utkface": "a model trained on it has its scores in docs/scores/utkface.csv.gz of the source repository",
-    "diabetic-retinopathy": "the authors' scores, diabetic_retinopathy.csv, are in the repository that the "
-    "paper names, github.com/yx8njit/ordinal-conformal-risk-control",
+    "utkface": "docs/scores/utkface.csv.gz in the source repository has those of a model trained on it",
+    "diabetic-retinopathy": "the authors' scores are in the repository that the paper names, "
+    "github.com/yx8njit/ordinal-conformal-risk-control",
 }
 
 
@@ -53,7 +55,11 @@ def reproduce(
     which: Annotated[Which, typer.Argument(help="Which experiment.")],
     scores: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="CSV of scores, the authors' layout or ours. Repeat for more."),
+        typer.Option(
+            metavar="FILE",
+            help="CSV of scores as released by the authors, or with the header name,label,logit_0,.. "
+            "Repeat for more.",
+        ),
     ] = None,
     images: Annotated[
         list[Path] | None,
@@ -99,8 +105,8 @@ def reproduce(
     _require_options(which, growths, images or [], epochs)
     results_file = json or out / "reproduction.json"
     terminal.require_writable(out)
-    if not results_file.parent.is_dir():
-        terminal.fail(f"--json: there is no folder {results_file.parent}.", code=2)
+    if json is not None:
+        terminal.require_writable_file(json, "--json")
 
     from ordinalrisk.experiments import reproduction
 
@@ -109,28 +115,33 @@ def reproduce(
         runs = _runs(console, which, scores or [], images or [], epochs, seed, out)
         results = []
         for run in runs:
-            result = reproduction.reproduce(
-                run.experiment, run.scores, growths=growths, trials=trials, seed=seed, track=terminal.track
-            )
+            with terminal.noting_warnings(console):
+                result = reproduction.reproduce(
+                    run.experiment,
+                    run.scores,
+                    growths=growths,
+                    trials=trials,
+                    seed=seed,
+                    track=terminal.track,
+                )
             results.append(result)
             _print_result(console, result)
-    except (ValueError, FileNotFoundError, ImportError) as error:
+    except (ValueError, OSError, ImportError) as error:
         terminal.fail(str(error), code=2)
 
-    command = _command(which, scores or [], images or [], growths, trials, seed, out)
+    command = _command(which, scores or [], images or [], growths, trials, seed, epochs, out)
+    document = {
+        "package_version": __version__,
+        "command": command,
+        "reproductions": [result.to_dict() for result in results],
+    }
+    with terminal.writing_to(results_file, "--json" if json else "--out"):
+        terminal.write_json(document, results_file)
     with terminal.writing_to(out):
         pictures = {} if no_pictures or not terminal.can_draw(console) else _draw(runs, results, out)
         _write_page(results, pictures, command, out)
-        terminal.write_json(
-            {
-                "package_version": __version__,
-                "command": command,
-                "reproductions": [result.to_dict() for result in results],
-            },
-            results_file,
-        )
-    n_pictures = sum(map(len, pictures.values()))
-    console.print(f"Wrote reproduction.md and {n_pictures} figures to {out}, all results to {results_file}")
+    console.print(f"Wrote reproduction.md and {sum(map(len, pictures.values()))} figures to {out}")
+    console.print(f"Wrote all results to {results_file}")
 
 
 def _require_options(
@@ -147,6 +158,8 @@ def _require_options(
         terminal.fail("--growth: each rule at most once.", code=2)
     if images and which is Which.simulated:
         terminal.fail("--images: the simulated experiment has no images.", code=2)
+    if epochs is not None and not images:
+        terminal.fail("--epochs: there is nothing to train on without --images.", code=2)
     if epochs is not None and epochs < 1:
         terminal.fail(f"--epochs must be at least 1; got {epochs}.", code=2)
 
@@ -170,44 +183,63 @@ def _runs(
         scores = read_scores(file)
         runs.append(Run(_experiment_of(scores, [modules[name].EXPERIMENT for name in wanted]), scores))
     for key in {run.scores.key for run in runs}:
+        if key.endswith("-trained"):
+            raise ValueError(f"--scores: rename {key}; figures of models trained here are called so.")
         if sum(run.scores.key == key for run in runs) > 1:
-            raise ValueError(f"--scores: two files are called {key}; rename one.")
+            raise ValueError(f"--scores: more than one file is called {key}; rename one.")
     named = {run.experiment.name for run in runs} | {_experiment_at(path, which) for path in image_paths}
-    for name in wanted:
-        if name not in named | {"simulated"}:
-            raise ValueError(f"{name} needs --scores FILE or --images PATH: {_WHERE[name]}.")
-    for path in image_paths:
-        runs = _with_images(console, runs, modules[_experiment_at(path, which)], path, epochs, seed, out)
+    if missing := [name for name in wanted if name not in named | {"simulated"}]:
+        where = "; ".join(_WHERE[name] for name in missing)
+        need = "needs" if len(missing) == 1 else "need"
+        raise ValueError(f"{' and '.join(missing)} {need} --scores FILE or --images PATH: {where}.")
+    loaded = [
+        (
+            modules[_experiment_at(path, which)],
+            _split_images(console, modules[_experiment_at(path, which)], path, seed),
+        )
+        for path in image_paths
+    ]
+    for module, split in loaded:
+        runs = _with_images(console, runs, module.EXPERIMENT, split, epochs, seed, out)
     if "simulated" in wanted:
         runs.append(_simulated_here(seed))
     return sorted(runs, key=lambda run: wanted.index(run.experiment.name))
 
 
-def _with_images(
-    console: Console,
-    runs: list[Run],
-    module: ModuleType,
-    path: Path,
-    epochs: int | None,
-    seed: int,
-    out: Path,
-) -> list[Run]:
-    """The runs, one of them with these images to show; a new one if none has their scores."""
-    from ordinalrisk.experiments.held_out import write_split
-    from ordinalrisk.experiments.image_scores import train_and_score
-    from ordinalrisk.experiments.scores import write_scores
-
-    split = module.split_images(
+def _split_images(console: Console, module: ModuleType, path: Path, seed: int) -> SplitImages:
+    split: SplitImages = module.split_images(
         path, seed, lambda names: terminal.track(names, len(names), f"Reading {path.name}")
     )
     terminal.print_sentences(console, [f"{path.name}: {split.data.summary}."])
     console.print()
+    return split
+
+
+def _with_images(
+    console: Console,
+    runs: list[Run],
+    experiment: Experiment,
+    split: SplitImages,
+    epochs: int | None,
+    seed: int,
+    out: Path,
+) -> list[Run]:
+    """The runs, those with scores of these images with the images to show; a new one if none has."""
+    from ordinalrisk.experiments.held_out import write_split
+    from ordinalrisk.experiments.image_scores import train_and_score
+    from ordinalrisk.experiments.scores import write_scores
+
     known = set(split.data.names)
-    for i, run in enumerate(runs):
-        if run.experiment.name == module.EXPERIMENT.name and known.issuperset(run.scores.names):
-            return [*runs[:i], run._replace(images=split.data), *runs[i + 1 :]]
-    n_classes = len(module.EXPERIMENT.classes)
-    scores = train_and_score(split, n_classes, epochs=epochs, seed=seed, track=terminal.track)
+    shown = [
+        run._replace(images=split.data)
+        if run.experiment.name == experiment.name and known.issuperset(run.scores.names)
+        else run
+        for run in runs
+    ]
+    if shown != runs:
+        return shown
+    console.print(f"Training a ResNet-34 on {len(split.train):,} of them, epochs: {epochs or split.epochs}\n")
+    scores = train_and_score(split, len(experiment.classes), epochs=epochs, seed=seed, track=terminal.track)
     with terminal.writing_to(out):
         (out / "scores").mkdir(exist_ok=True)
         write_scores(scores, out / "scores" / f"{split.task}.csv.gz")
@@ -215,7 +247,7 @@ def _with_images(
             out / "scores" / f"{split.task}-split.json", split.data.names, split.train, split.held, seed
         )
     console.print(f"Wrote scores/{split.task}.csv.gz and scores/{split.task}-split.json to {out}\n")
-    return [*runs, Run(module.EXPERIMENT, scores, split.data)]
+    return [*runs, Run(experiment, scores, split.data)]
 
 
 def _simulated_here(seed: int) -> Run:
@@ -232,7 +264,7 @@ def _print_result(console: Console, result: Reproduction) -> None:
     from ordinalrisk.experiments import remarks, tables
 
     scores = result.scores
-    console.print(f"{result.experiment.title}: {scores.source}", style="bold")
+    console.print(f"{result.experiment.title}: {result.source}", style="bold")
     console.print(
         f"{len(scores.y):,} rows, accuracy {scores.accuracy:.3f}, mean absolute error "
         f"{scores.mean_absolute_error:.3f} labels; trials: {result.trials}\n"
@@ -245,8 +277,8 @@ def _print_result(console: Console, result: Reproduction) -> None:
         terminal.print_table(console, table, table.caption)
     terminal.print_points(console, [*remarks.findings(result), remarks.class_spread(result)])
     console.print()
-    weights = tables.weight_table(result)
-    terminal.print_table(console, weights, weights.caption)
+    for table in (tables.centroid_table(result), tables.weight_table(result), *tables.class_tables(result)):
+        terminal.print_table(console, table, table.caption)
 
 
 def _draw(
@@ -301,8 +333,10 @@ def _experiment_of(scores: Scores, experiments: Sequence[Experiment]) -> Experim
     for experiment in experiments:
         if len(experiment.classes) == n_classes:
             return experiment
-    expected = ", ".join(f"{experiment.name} has {len(experiment.classes)}" for experiment in experiments)
-    raise ValueError(f"--scores: {scores.key} has logits of {n_classes} classes; {expected}.")
+    expected = ", ".join(
+        f"{experiment.name} has {len(experiment.classes)} classes" for experiment in experiments
+    )
+    raise ValueError(f"--scores: {expected}; got {scores.source} with {n_classes} classes.")
 
 
 def _experiment_at(path: Path, which: Which) -> str:
@@ -320,6 +354,7 @@ def _command(
     growths: Sequence[str],
     trials: int,
     seed: int,
+    epochs: int | None,
     out: Path,
 ) -> str:
     """The command as others can type it, without the folders of this machine."""
@@ -329,9 +364,10 @@ def _command(
     parts += [f"--growth {rule}" for rule in growths if list(growths) != _GROWTHS]
     parts += [f"--trials {trials}"] if trials != 100 else []
     parts += [f"--seed {seed}"] if seed != 0 else []
+    parts += [f"--epochs {epochs}"] if epochs else []
     parts += [f"--out {_portable(out)}"] if out != _OUT else []
     return " ".join(parts)
 
 
 def _portable(path: Path) -> str:
-    return path.name if path.is_absolute() or ".." in path.parts else path.as_posix()
+    return shlex.quote(path.name if path.is_absolute() or ".." in path.parts else path.as_posix())

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import tempfile
 import textwrap
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 
 import typer
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 INSTALL_PLOTS = 'pip install "ordinalrisk[plots]"'
 _WIDTH = 80
 _LARGEST_SEED = 2**32 - 1
+
+Parameters = ParamSpec("Parameters")
 
 
 def printer() -> Console:
@@ -57,12 +61,13 @@ def print_points(console: Console, sentences: Iterable[str]) -> None:
 def progress() -> Progress:
     """A bar that goes away, on standard error so that the output can be piped; none without a terminal."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
+        TaskProgressColumn(),
         TimeElapsedColumn(),
         console=console,
         transient=True,
@@ -74,6 +79,18 @@ def track(items: Iterable[Any], total: int, description: str) -> Iterator[Any]:
     """The items, with a progress bar around them."""
     with progress() as bar:
         yield from bar.track(items, total, description=description)
+
+
+@contextmanager
+def noting_warnings(console: Console) -> Iterator[None]:
+    """Print each distinct warning once, as a sentence."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    sentences = list(dict.fromkeys(f"Note: {warning.message}" for warning in caught))
+    if sentences:
+        print_sentences(console, sentences)
+        console.print()
 
 
 def can_draw(console: Console) -> bool:
@@ -110,13 +127,36 @@ def require_writable(folder: Path) -> None:
             pass
 
 
+def require_writable_file(path: Path, option: str) -> None:
+    """Find out before the work if a file can't be written."""
+    if not path.parent.is_dir():
+        fail(f"{option}: there is no folder {path.parent}.", code=2)
+    if path.is_dir():
+        fail(f"{option}: {path} is a folder, not a file.", code=2)
+    with writing_to(path, option), tempfile.TemporaryFile(dir=path.parent):
+        pass
+
+
 @contextmanager
-def writing_to(folder: Path) -> Iterator[None]:
+def writing_to(path: Path, option: str = "--out") -> Iterator[None]:
     """Turn what goes wrong while writing into one line."""
     try:
         yield
     except OSError as error:
-        fail(f"--out: can't write to {folder} ({error.strerror or error}).", code=1)
+        fail(f"{option}: can't write to {path} ({error.strerror or error}).", code=1)
+
+
+def stoppable(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
+    """The command, which says so when it is interrupted."""
+
+    @wraps(command)
+    def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except KeyboardInterrupt:
+            fail("interrupted; files that were written are whole.", code=130)
+
+    return run
 
 
 def fail(message: str, code: int) -> NoReturn:

@@ -1,8 +1,16 @@
 """Ordinal data to try things on."""
 
 from ordinalrisk.datasets.images import ImageData
-from ordinalrisk.datasets.retinopathy import load_kaggle_retinopathy, load_retinamnist
+from ordinalrisk.datasets.retinopathy import GRADES, load_kaggle_retinopathy, load_retinamnist
 from ordinalrisk.datasets.simulated import simulated_classes
-from ordinalrisk.datasets.utkface import load_utkface
+from ordinalrisk.datasets.utkface import AGE_GROUPS, load_utkface
 
-__all__ = ["ImageData", "load_kaggle_retinopathy", "load_retinamnist", "load_utkface", "simulated_classes"]
+__all__ = [
+    "AGE_GROUPS",
+    "GRADES",
+    "ImageData",
+    "load_kaggle_retinopathy",
+    "load_retinamnist",
+    "load_utkface",
+    "simulated_classes",
+]

@@ -5,6 +5,7 @@ The images are not part of this package. Their owners give them for non-commerci
 
 from __future__ import annotations
 
+import hashlib
 import re
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -15,7 +16,14 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from ordinalrisk.datasets.images import ImageData, ImageFile, Track, decode_files, is_image_name
+from ordinalrisk.datasets.images import (
+    ImageData,
+    ImageFile,
+    Track,
+    decode_files,
+    groups_of_copies,
+    is_image_name,
+)
 
 AGE_GROUPS = [f"{age}-{age + 4}" for age in range(0, 100, 5)]
 
@@ -77,10 +85,10 @@ def load_utkface(path: str | PathLike[str], image_size: int = 128, *, track: Tra
     return ImageData(
         images=decoded.images,
         y=ages // _YEARS_PER_GROUP,
-        # A digest names the image without the age, gender and race that its file name gives the person.
-        names=[sha256[:16] for sha256 in decoded.sha256],
+        # A digest of its name names the image, in any resolution, without the age, gender and race in it.
+        names=[hashlib.sha256(known[row][1].name.encode()).hexdigest()[:16] for row in decoded.rows],
         # Many copies differ in the age of their names; parted, they would show a model its test images.
-        groups=np.unique(decoded.sha256, return_inverse=True)[1].astype(np.int64),
+        groups=groups_of_copies(decoded.images, decoded.sha256),
         captions=[f"age {age}" for age in ages],
         skipped=skipped,
     )

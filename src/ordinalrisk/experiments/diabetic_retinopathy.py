@@ -30,6 +30,7 @@ EXPERIMENT = Experiment(
     class_alpha=0.02,
     centroid_size=2,
     figures={"examples": 7, "centroids": 8},
+    released_rows=12_316,
 )
 _IMAGE_SIZE = 128
 _HELD_OUT, _HELD_OUT_SHARE = 19_000, 0.55

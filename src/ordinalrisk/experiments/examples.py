@@ -34,8 +34,11 @@ def held_out_examples(reproduction: Reproduction, data: ImageData) -> Examples:
     where = [position[scores.names[row]] for row in rows]
     return Examples(
         images=data.images[where],
-        captions=[data.captions[i] for i in where],
-        truths=[f"{scores.y[row]} ({truth})" for row, truth in zip(rows, truths, strict=True)],
+        captions=[
+            "" if data.captions[i] == truth else data.captions[i]
+            for i, truth in zip(where, truths, strict=True)
+        ],
+        truths=[f"class {scores.y[row]}: {truth}" for row, truth in zip(rows, truths, strict=True)],
         intervals=[low if low == high else f"{low} .. {high}" for low, high in sets],
         note=f"coverage loss, alpha = {ALPHA}, {controller.growth.name} rule, softmax",
         missed=[not covered for covered in sets.contains(truths).tolist()],

@@ -76,4 +76,5 @@ def train_and_score(
         resnet.logits(network, data.images[held]).astype(np.float64).round(_DIGITS),
         f"{images.task}-trained",
         f"a ResNet-34 trained here on {len(train):,} images ({images.task})",
+        trained_here=True,
     )

@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ordinalrisk.experiments import remarks
-from ordinalrisk.experiments.reproduction import (
-    CENTROID_TRIALS,
-    CURVE_TRIALS,
-    RELEASED,
-    TOLERANCE,
-    Reproduction,
-)
+from ordinalrisk.experiments.reproduction import RELEASED, TOLERANCE, Reproduction
 from ordinalrisk.experiments.tables import (
     Table,
     centroid_table,
-    class_table,
+    class_tables,
     published_table,
     rules_tables,
     weight_table,
@@ -33,12 +27,17 @@ _INTRODUCTION = f"""\
 # The paper, reproduced
 
 The three experiments of *Conformal Risk Control for Ordinal Classification* (Xu, Guo, Wei; UAI 2023), run by
+(files by their names)
 
     {{command}}
 
 Half of the rows calibrate, the other half tests, and every number is a mean over {{trials}} such random
-halves (at most {CURVE_TRIALS} for the curves of set size, {CENTROID_TRIALS} at equal mean size); *s.e.* is
+halves (of many rows fewer are enough for the curves of set size, 5, and at equal mean size, 10); *s.e.* is
 the standard error of that mean. "Differs" marks cells further than {TOLERANCE} from the published ones.
+
+Agreement says little where risk is close to alpha: there every valid calibration agrees, whatever the
+scores. It says much where risk saturates, that is, where single labels keep within alpha: that risk belongs
+to the scores alone.
 
 {{summary}}
 
@@ -49,8 +48,10 @@ Common to all of them:
   numbers are compared with that; a true softmax stands beside it.
 - **Thresholds.** The released search for lambda can stop at a value that breaks the inequality it solves.
   Here the threshold is exact: the largest at which the calibration losses keep within their budget.
-- **Growth rules.** `paper` is the paper's greedy rule to the letter; `adaptive` and `frontier` add labels by
-  what they save, on the same scores and the same halves.
+- **Growth rules.** `paper` is the paper's greedy rule (Algorithms 1 and 3, with the sum of Algorithm 1
+  started at the point label, which the set already holds); `adaptive` and `frontier` add labels by what they
+  save, on the same scores and the same halves. `frontier` is smallest when the scores are probabilities, and
+  `{RELEASED}` scores are none.
 """
 
 
@@ -75,7 +76,7 @@ def page(
         [
             (
                 f"{r.experiment.title}, Table {r.experiment.table}",
-                r.scores.source,
+                r.source,
                 f"{len(r.scores.y):,}",
                 f"{sum(c.agrees for c in r.comparisons)} of {len(r.comparisons)}",
                 f"{max((c.difference for c in r.comparisons), key=abs):+z.4f}",
@@ -90,7 +91,7 @@ def page(
 
 def _section(r: Reproduction, pictures: Sequence[tuple[str, str]]) -> Iterator[str]:
     experiment, scores = r.experiment, r.scores
-    yield f"## {experiment.title}: {scores.source}\n"
+    yield f"## {experiment.title}: {r.source}\n"
     yield (
         f"{len(scores.y):,} rows, accuracy {scores.accuracy:.3f}, mean absolute error "
         f"{scores.mean_absolute_error:.3f} labels.\n"
@@ -103,7 +104,7 @@ def _section(r: Reproduction, pictures: Sequence[tuple[str, str]]) -> Iterator[s
     if "examples" in experiment.figures and "examples" not in shown:
         yield (
             f"Figure {experiment.figures['examples']}, photographs with their labels and intervals, is drawn "
-            "where `--images` names them. Their terms of use keep them from being stored here.\n"
+            "where `--images` names them. No photograph is stored here.\n"
         )
     yield from _pictures(r, shown, ["data", "examples", "sizes", "risks"])
     yield "### Past the paper\n"
@@ -119,8 +120,8 @@ def _section(r: Reproduction, pictures: Sequence[tuple[str, str]]) -> Iterator[s
         f"{remarks.class_spread(r)}\n"
     )
     yield from _captioned(weight_table(r))
-    for name, growth in ((RELEASED, r.growths[0]), ("softmax", r.growths[-1])):
-        yield from _captioned(class_table(r, name, growth))
+    for table in class_tables(r):
+        yield from _captioned(table)
     yield from _pictures(r, shown, ["classes"])
 
 

@@ -54,6 +54,8 @@ class Experiment:
         The mean set size at which the centroids of the sets are compared.
     figures : mapping
         The number of the paper's figure that each picture here stands for.
+    released_rows : int, optional
+        How many rows the scores have that the authors released, if they did.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Experiment:
     class_alpha: float
     centroid_size: int
     figures: Mapping[str, int]
+    released_rows: int | None = None
 
     @property
     def divergence(self) -> str:

@@ -117,7 +117,7 @@ def sizes_figure(reproduction: Reproduction) -> Figure:
         results[SOFTMAX],
         reproduction.experiment.meaning,
         released=(first_rule(curves[RELEASED]), first_rule(results[RELEASED])),
-        note=f"{_source(reproduction)}. Probabilities by softmax; dotted: as in the released code.",
+        note=f"{_source(reproduction)}. Probabilities by softmax; dotted: released normalisation.",
     )
 
 
@@ -187,7 +187,7 @@ def centroids_figure(reproduction: Reproduction) -> Figure:
         f"{_source(reproduction)}; {reproduction.growths[0]} rule, "
         f"{_size_range([*shown[RELEASED], *shown[SOFTMAX]])} labels in a set on average."
     )
-    head(figure, _centroid_headline(shown[RELEASED]), note, _key(experiment))
+    head(figure, _centroid_headline(shown[RELEASED], experiment.divergence), note, _key(experiment))
     return figure
 
 
@@ -282,7 +282,7 @@ def _key(experiment: Experiment) -> list[Artist]:
 
 
 def _source(reproduction: Reproduction) -> str:
-    return f"{reproduction.experiment.title}, {reproduction.scores.source}"
+    return f"{reproduction.experiment.title}, {reproduction.source}"
 
 
 def _panel_width(columns: int) -> float:
@@ -344,15 +344,15 @@ def _risk_headline(realised: Sequence[RealisedRisks]) -> str:
     return f"{subject} exceeds alpha by {f'{above:.4f} at most' if above >= 5e-5 else 'less than 0.0001'}"
 
 
-def _centroid_headline(centroids: Sequence[Centroids]) -> str:
-    """The largest shift and the largest move to the middle, from the first scenario, in the left panels."""
+def _centroid_headline(centroids: Sequence[Centroids], divergence: str) -> str:
+    """The largest shift from the first scenario, and how far divergence moves sets inwards, at left."""
     first, *others = centroids
     moves = []
     if others:
         far = max(others, key=lambda c: abs(c.mean - first.mean))
         if abs(shift := far.mean - first.mean) >= _NOTICEABLE:
             moves.append(f"{far.scenario} moves sets {abs(shift):.2f} labels {'up' if shift > 0 else 'down'}")
-        near = min(others, key=lambda c: c.from_middle)
+        near = next(c for c in others if c.scenario == divergence)
         if (inwards := first.from_middle - near.from_middle) >= _NOTICEABLE:
             moves.append(f"{near.scenario} {'' if moves else 'moves sets '}{inwards:.2f} labels inwards")
     if not moves:

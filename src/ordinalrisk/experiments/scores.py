@@ -45,8 +45,8 @@ class Scores:
         A short name for files that are made from them.
     source : str
         Where they come from, in words.
-    from_authors : bool
-        Whether they have the layout of the paper's authors.
+    authors_layout, trained_here : bool
+        Whether they came in the layout of the paper's authors, or from a model that was trained just now.
     """
 
     names: Sequence[str]
@@ -54,7 +54,8 @@ class Scores:
     logits: NDArray[np.float64]
     key: str
     source: str
-    from_authors: bool = False
+    authors_layout: bool = False
+    trained_here: bool = False
 
     def proba(self, normalisation: str = "softmax") -> NDArray[np.float64]:
         """Class probabilities: ``"softmax"``, or ``"min_shift"`` as in the paper's released code."""
@@ -99,6 +100,8 @@ def read_scores(path: str | PathLike[str]) -> Scores:
         With the file, the line and what is wrong there.
     """
     file = Path(path)
+    if file.is_dir():
+        raise ValueError(f"{file} is a folder; scores are read from a CSV file.")
     try:
         content = file.read_bytes()
         text = (gzip.decompress(content) if file.suffix == ".gz" else content).decode("utf-8-sig")
@@ -134,14 +137,13 @@ def read_scores(path: str | PathLike[str]) -> Scores:
     if not np.isfinite(logits).all():
         i, k = np.argwhere(~np.isfinite(logits))[0].tolist()
         _wrong(file, i, f"has the logit {logits[i, k]} for class {k}; logits must be finite")
-    from_authors = first_logit == 4
     return Scores(
         [row[name] for row in body],
         y,
         logits,
         re.sub(r"[^A-Za-z0-9.]+", "-", file.name.removesuffix(".gz").removesuffix(".csv")),
-        ("the authors' scores in " if from_authors else "scores in ") + file.name,
-        from_authors,
+        f"scores in {file.name}",
+        authors_layout=first_logit == 4,
     )
 
 

@@ -57,6 +57,7 @@ class Table:
 def published_table(reproduction: Reproduction) -> Table:
     """The paper's table beside ours."""
     experiment = reproduction.experiment
+    published = [risk for risks in experiment.published.values() for risk in risks]
     return Table(
         f"Table {experiment.table}: realised risk, published and here "
         f"({reproduction.growths[0]} rule, {RELEASED} scores)",
@@ -64,8 +65,8 @@ def published_table(reproduction: Reproduction) -> Table:
         [
             (
                 name,
-                alpha_text(c.alpha, experiment.alphas),
-                f"{c.published:.4f}",
+                decimals(c.alpha, experiment.alphas),
+                decimals(c.published, published),
                 f"{c.risk:.4f}",
                 "-" if c.risk_se is None else f"{c.risk_se:.4f}",
                 f"{c.difference:+z.4f}",
@@ -86,7 +87,7 @@ def rules_table(results: Sequence[Summary], experiment: Experiment, caption: str
         [
             (
                 name,
-                alpha_text(first.alpha, experiment.alphas),
+                decimals(first.alpha, experiment.alphas),
                 *(
                     text
                     for rule in rules
@@ -133,11 +134,18 @@ def class_table(reproduction: Reproduction, normalisation: str, growth: str) -> 
     )
 
 
+def class_tables(reproduction: Reproduction) -> list[Table]:
+    """Under the released normalisation and the first rule, then under softmax and every rule."""
+    ways = [(RELEASED, reproduction.growths[0]), *(("softmax", growth) for growth in reproduction.growths)]
+    return [class_table(reproduction, *way) for way in ways]
+
+
 def centroid_table(reproduction: Reproduction) -> Table:
     """Where the sets lie at equal mean size."""
     experiment = reproduction.experiment
     return Table(
-        f"Centroids of sets of mean size {experiment.centroid_size} and their mean distance from the middle",
+        f"Centroids of sets of mean size {experiment.centroid_size}, or the first below, and their mean "
+        "distance from the middle",
         ("scenario", "rule", "scores", "alpha", "size", "centroid", "distance"),
         [
             (
@@ -155,9 +163,10 @@ def centroid_table(reproduction: Reproduction) -> Table:
 
 
 def weight_table(reproduction: Reproduction) -> Table:
-    """What weights do to the classes they favour, those of more than average weight, and to the others.
+    """What weights do to the coverage of heavy classes, those of more than average weight, and of light ones.
 
-    At equal mean size: otherwise a loss that counts some misses less would just have smaller sets.
+    At equal mean size: otherwise a loss that counts some misses less would just have smaller sets. A size
+    that is jumped over is not attained, and shown as it is.
     """
     experiment = reproduction.experiment
     ways = dict.fromkeys((c.normalisation, c.growth) for c in reproduction.centroids)
@@ -165,36 +174,36 @@ def weight_table(reproduction: Reproduction) -> Table:
     for scenario, loss in experiment.scenarios.items():
         if isinstance(loss, WeightedLoss) and loss.weights is not None:
             heavy = [weight > sum(loss.weights) / len(loss.weights) for weight in loss.weights]
-            light = [not favoured for favoured in heavy]
+            light = [not chosen for chosen in heavy]
             for name, growth in ways:
                 at = reproduction.centroids_by(name, growth)
                 shares = (_mean(at[s].class_coverage, of) for of in (heavy, light) for s in ("S1", scenario))
                 rows.append(
                     (
                         f"{scenario} {experiment.meaning[scenario]}",
-                        growth,
-                        name,
+                        f"{growth}, {name}",
+                        f"{at[scenario].size:.2f}",
                         *(_or_dash(share, 3) for share in shares),
                     )
                 )
     return Table(
-        f"Mean coverage of the classes that weights favour, and of the others, at mean size "
-        f"{experiment.centroid_size}: under equal weights, then under the scenario",
-        ("scenario", "rule", "scores", "favoured", "then", "others", "then"),
+        f"Mean coverage of heavy classes, of more than average weight, and of light ones at mean size "
+        f"{experiment.centroid_size} or the first below: under equal weights, then under the scenario",
+        ("scenario", "rule, scores", "size", "heavy", "then", "light", "then"),
         rows,
     )
 
 
-def alpha_text(alpha: float, alphas: Iterable[float]) -> str:
-    """``alpha`` with as many decimals as the longest of its company, at least two.
+def decimals(value: float, company: Iterable[float]) -> str:
+    """A number with as many decimals as the longest of its company, at least two.
 
     Examples
     --------
-    >>> alpha_text(0.1, [0.1, 0.025]), alpha_text(0.1, [0.1, 0.2])
+    >>> decimals(0.1, [0.1, 0.025]), decimals(0.1, [0.1, 0.2])
     ('0.100', '0.10')
     """
-    decimals = max(len(repr(float(a)).partition(".")[2]) for a in alphas)
-    return f"{alpha:.{max(decimals, 2)}f}"
+    longest = max(len(repr(float(other)).partition(".")[2]) for other in company)
+    return f"{value:.{max(longest, 2)}f}"
 
 
 def _named(cells: Iterable[Any], experiment: Experiment) -> Iterable[tuple[str, Any]]:
