@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ from ordinalrisk.datasets import ImageData, load_kaggle_retinopathy, load_retina
 from ordinalrisk.datasets.images import ImageFile, decode_files, groups_of_copies
 from ordinalrisk.datasets.retinopathy import GRADES
 from ordinalrisk.datasets.utkface import AGE_GROUPS
+from ordinalrisk.experiments.held_out import read_split
+from ordinalrisk.experiments.scores import read_scores
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is absent; it comes with the extra vision")
 
@@ -453,9 +456,27 @@ def test_missing_retinamnist_is_refused(tmp_path):
         load_retinamnist(tmp_path / "r.npz")
 
 
+@cache
+def utkface64():
+    return load_utkface(DATA / "utkface64.zip", image_size=64)
+
+
+@needs_utkface
+def test_no_copy_of_a_training_face_is_among_the_scores_of_the_documentation():
+    folder = Path(__file__).parents[1] / "docs" / "scores"
+    if not folder.is_dir():
+        pytest.skip("the documentation is not beside the tests")
+    data, scores = utkface64(), read_scores(folder / "utkface.csv.gz")
+    train, held = read_split(folder / "utkface-split.json", data.names)
+    assert (len(train), len(held)) == (6_672, 17_000)
+    assert list(scores.names) == [data.names[row] for row in held]
+    assert np.array_equal(scores.y, data.y[held])
+    assert not set(data.groups[train]) & set(data.groups[held])
+
+
 @needs_utkface
 def test_all_of_utkface():
-    data = load_utkface(DATA / "utkface64.zip", image_size=64)
+    data = utkface64()
     assert data.images.shape == (23_672, 64, 64, 3)
     assert len(set(data.names)) == 23_672
     assert {reason: len(files) for reason, files in data.skipped.items()} == {

@@ -394,6 +394,23 @@ def test_the_command_is_told_in_full(files, tmp_path, monkeypatch):
     ) in page
 
 
+def test_the_page_links_to_how_scores_were_made(files, tmp_path):
+    folder = tmp_path / "scores"
+    folder.mkdir()
+    mine = folder / "mine.csv"
+    mine.write_bytes(files["utkface"].read_bytes())
+    (folder / "README.md").write_text("By hand.")
+    elsewhere = tmp_path / "elsewhere"
+    for out, linked in ((tmp_path, True), (elsewhere, False)):
+        result = invoke(
+            *("reproduce", "utkface", "--scores", mine, "--trials", 1, "--growth", "paper"),
+            *("--out", out, "--no-pictures"),
+        )
+        assert result.exit_code == 0, result.output
+        page = (out / "reproduction.md").read_text()
+        assert ("[How the scores were made](scores/README.md)" in page) == linked
+
+
 def test_an_interrupt_is_said_and_ends_the_run(tmp_path, monkeypatch):
     def interrupted(*args):
         raise KeyboardInterrupt

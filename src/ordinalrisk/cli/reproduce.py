@@ -49,6 +49,7 @@ class Run(NamedTuple):
     scores: Scores
     images: ImageData | None = None
     points: tuple[Any, Any] | None = None
+    file: Path | None = None
 
 
 def reproduce(
@@ -109,6 +110,7 @@ def reproduce(
         terminal.require_writable_file(json, "--json")
 
     from ordinalrisk.experiments import reproduction
+    from ordinalrisk.experiments.page import page
 
     console = terminal.printer()
     try:
@@ -139,7 +141,7 @@ def reproduce(
         terminal.write_json(document, results_file)
     with terminal.writing_to(out):
         pictures = {} if no_pictures or not terminal.can_draw(console) else _draw(runs, results, out)
-        _write_page(results, pictures, command, out)
+        _write_page(page(results, pictures, command, _notes(runs, out)), out)
     console.print(f"Wrote reproduction.md and {sum(map(len, pictures.values()))} figures to {out}")
     console.print(f"Wrote all results to {results_file}")
 
@@ -181,7 +183,8 @@ def _runs(
     runs = []
     for file in score_files:
         scores = read_scores(file)
-        runs.append(Run(_experiment_of(scores, [modules[name].EXPERIMENT for name in wanted]), scores))
+        experiment = _experiment_of(scores, [modules[name].EXPERIMENT for name in wanted])
+        runs.append(Run(experiment, scores, file=file))
     for key in {run.scores.key for run in runs}:
         if key.endswith("-trained"):
             raise ValueError(f"--scores: rename {key}; figures of models trained here are called so.")
@@ -311,14 +314,21 @@ def _figures(runs: Sequence[Run], results: Sequence[Reproduction]) -> Iterator[t
             yield run.scores.key, name, figure
 
 
-def _write_page(
-    results: Sequence[Reproduction], pictures: dict[str, list[tuple[str, str]]], command: str, out: Path
-) -> None:
+def _write_page(text: str, out: Path) -> None:
     from ordinalrisk.atomic import replacing
-    from ordinalrisk.experiments.page import page
 
     with replacing(out / "reproduction.md") as temporary:
-        temporary.write_text(page(results, pictures, command), encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _notes(runs: Sequence[Run], out: Path) -> dict[str, str]:
+    """The README beside each file of scores in a folder below ``out``, by the key of the scores."""
+    beside = {run.scores.key: run.file.parent / "README.md" for run in runs if run.file is not None}
+    return {
+        key: readme.resolve().relative_to(out.resolve()).as_posix()
+        for key, readme in beside.items()
+        if readme.is_file() and readme.resolve().is_relative_to(out.resolve())
+    }
 
 
 def _modules() -> dict[str, ModuleType]:

@@ -54,6 +54,7 @@ class FixedRows:
         # The n point labels are at infinity, sort last and never leave.
         order = np.argsort(levels, axis=None)[: self.n_rows * (self.n_classes - 1)]
         level = levels.ravel()[order]
+        self._budgets: dict[tuple[Any, int], int] = {}
         self._y = y
         self._row = order // self.n_classes
         self._truth = np.flatnonzero(order % self.n_classes == y[self._row])
@@ -75,10 +76,7 @@ class FixedRows:
         test_class = np.where(calibrates, self.n_classes, self._y)
         n_test = np.bincount(test_class, minlength=self.n_classes)[: self.n_classes]
         calibration_loss = _running_total(self._gained * calibrates[self._row[self._step]])
-        gone = [
-            self._labels_gone(calibration_loss, as_fraction(alpha, "alpha"), len(calibration))
-            for alpha in alphas
-        ]
+        gone = [self._labels_gone(calibration_loss, alpha, len(calibration)) for alpha in alphas]
         steps_gone = np.searchsorted(self._step, gone)
         loss = self._total_gained[steps_gone] - calibration_loss[steps_gone]
         lost = _counts_before(gone, test_class[self._row], self.n_classes)
@@ -96,12 +94,18 @@ class FixedRows:
 
     def _labels_gone(self, calibration_loss: NDArray[np.int64], alpha: Any, n_calibration: int) -> int:
         """How many of the sorted labels are below the threshold; those of one level go together."""
-        budget = loss_budget(alpha, self.costs.bound, n_calibration)
-        if budget < 0:
+        units = self._budget(alpha, n_calibration)
+        if units < 0:
             return 0
-        units = math.floor(budget / self.costs.unit)
         first_too_many = np.searchsorted(calibration_loss[1:], units, side="right")
         return int(self._gone_before_step[first_too_many])
+
+    def _budget(self, alpha: Any, n_calibration: int) -> int:
+        """What the calibration losses may add up to, in units; worked out once for many halves."""
+        if (alpha, n_calibration) not in self._budgets:
+            budget = loss_budget(as_fraction(alpha, "alpha"), self.costs.bound, n_calibration)
+            self._budgets[alpha, n_calibration] = math.floor(budget / self.costs.unit)
+        return self._budgets[alpha, n_calibration]
 
 
 def _units_gained(

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.datasets.images import ImageData
 from ordinalrisk.experiments.held_out import hold_out
+from ordinalrisk.experiments.protocol import Track
 from ordinalrisk.experiments.scores import Scores
 
 _DIGITS = 5  # of the logits, here and so in the file: beyond float32's own error, and half the size
-
-Track = Callable[[Iterable[Any], int, str], Iterable[Any]]
 
 
 class SplitImages(NamedTuple):

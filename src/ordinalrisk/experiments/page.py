@@ -32,7 +32,7 @@ The three experiments of *Conformal Risk Control for Ordinal Classification* (Xu
     {{command}}
 
 Half of the rows calibrate, the other half tests, and every number is a mean over {{trials}} such random
-halves (of many rows fewer are enough for the curves of set size, 5, and at equal mean size, 10); *s.e.* is
+halves (fewer, 5 to 25 by the number of rows, for the curves of set size and at equal mean size); *s.e.* is
 the standard error of that mean. "Differs" marks cells further than {TOLERANCE} from the published ones.
 
 Agreement says little where risk is close to alpha: there every valid calibration agrees, whatever the
@@ -56,7 +56,10 @@ Common to all of them:
 
 
 def page(
-    reproductions: Sequence[Reproduction], pictures: Mapping[str, Sequence[tuple[str, str]]], command: str
+    reproductions: Sequence[Reproduction],
+    pictures: Mapping[str, Sequence[tuple[str, str]]],
+    command: str,
+    notes: Mapping[str, str] | None = None,
 ) -> str:
     """The whole page.
 
@@ -68,6 +71,8 @@ def page(
         For the key of each reproduction's scores, names and paths of its pictures.
     command : str
         The command that makes the page.
+    notes : mapping, optional
+        For the key of some scores, the path of a text on how they were made.
     """
     first = reproductions[0]
     summary = Table(
@@ -85,16 +90,21 @@ def page(
         ],
     )
     introduction = _INTRODUCTION.format(command=command, trials=first.trials, summary=summary.markdown())
-    sections = ["\n".join(_section(r, pictures.get(r.scores.key, ()))) for r in reproductions]
+    sections = [
+        "\n".join(_section(r, pictures.get(r.scores.key, ()), (notes or {}).get(r.scores.key)))
+        for r in reproductions
+    ]
     return "\n".join([introduction, *sections]) + "\n"
 
 
-def _section(r: Reproduction, pictures: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _section(r: Reproduction, pictures: Sequence[tuple[str, str]], note: str | None) -> Iterator[str]:
     experiment, scores = r.experiment, r.scores
     yield f"## {experiment.title}: {r.source}\n"
     yield (
         f"{len(scores.y):,} rows, accuracy {scores.accuracy:.3f}, mean absolute error "
-        f"{scores.mean_absolute_error:.3f} labels.\n"
+        f"{scores.mean_absolute_error:.3f} labels."
+        + (f" [How the scores were made]({note})." if note else "")
+        + "\n"
     )
     yield from _captioned(published_table(r))
     yield remarks.agreement(r) + "\n"

@@ -8,7 +8,7 @@ over trials whatever the rows are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,9 @@ from ordinalrisk.exact import as_fraction
 from ordinalrisk.experiments.fixed_rows import FixedRows
 from ordinalrisk.growth import GrowthRule
 from ordinalrisk.losses import DivergenceLoss, IntervalLoss
+
+Track = Callable[[Iterable[Any], int, str], Iterable[Any]]
+"""``track(items, total, description)`` gives the items back, with a progress bar around them."""
 
 SortedRows = dict[tuple[str, str], FixedRows]
 """Rows under each scenario and growth rule."""
@@ -243,8 +246,6 @@ def _mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
 def class_means(values: Sequence[tuple[float, ...]]) -> tuple[float | None, ...]:
     """For each class the mean over the trials that have rows of it; None where none has."""
     table = np.array(values)
-    known = ~np.isnan(table)
-    return tuple(
-        float(column[rows].mean()) if rows.any() else None
-        for column, rows in zip(table.T, known.T, strict=True)
-    )
+    trials = np.count_nonzero(~np.isnan(table), axis=0)
+    sums = np.nansum(table, axis=0)
+    return tuple(float(total / n) if n else None for total, n in zip(sums, trials, strict=True))

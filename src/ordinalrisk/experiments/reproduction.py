@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from ordinalrisk.experiments.protocol import (
     Experiment,
     SortedRows,
     Summary,
+    Track,
     class_means,
     halves,
     repeat_trials,
@@ -30,13 +31,9 @@ RELEASED = "min_shift"  # what the paper's released code does in place of a soft
 _PROBABILITIES = "softmax"
 TOLERANCE = 0.003
 _CURVE_ALPHAS = [k / 200 for k in range(1, 41)]
-_CURVE_ROWS, _CENTROID_ROWS = 80_000, 160_000  # to score at least, before fewer trials are enough
 _CURVE_PARTS = ("scenario", "growth", "alpha", "trials", "risk", "size")
 
 _JUST_BELOW = 1 - Fraction(1, 10**9)
-
-T = TypeVar("T")
-Track = Callable[[Iterable[T], int, str], Iterable[T]]
 
 
 @dataclass(frozen=True)
@@ -182,7 +179,12 @@ class Reproduction:
         }
 
 
-def untracked(items: Iterable[T], total: int, description: str) -> Iterable[T]:
+def _enough_trials(n_rows: int, at_least: int) -> int:
+    """For curves and distributions, which average over many rows already; more for few rows."""
+    return max(at_least, min(25, 80_000 // n_rows))
+
+
+def untracked(items: Iterable[Any], total: int, description: str) -> Iterable[Any]:
     """No progress bar."""
     return items
 
@@ -194,7 +196,7 @@ def reproduce(
     growths: Sequence[str] = ("paper", "adaptive", "frontier"),
     trials: int = 100,
     seed: int = 0,
-    track: Track[Any] = untracked,
+    track: Track = untracked,
 ) -> Reproduction:
     """Run an experiment on a model's scores.
 
@@ -228,7 +230,7 @@ def reproduce(
         outcomes = repeat_trials(rows[name], alphas=alphas, trials=trials, seed=seed)
         return summarise(track(outcomes, trials, f"{experiment.title}: {what}, {name}"))
 
-    few = min(trials, max(5, _CURVE_ROWS // len(scores.y)))
+    few = min(trials, _enough_trials(len(scores.y), at_least=5))
     ways = dict.fromkeys([*((name, growths[0]) for name in proba), (_PROBABILITIES, growths[-1])])
     return Reproduction(
         experiment,
@@ -280,7 +282,7 @@ def _centroids(
 ) -> Centroids:
     middle = (len(experiment.classes) - 1) / 2
     found, class_coverage = [], []
-    for trial in range(min(trials, max(10, _CENTROID_ROWS // len(y)))):
+    for trial in range(min(trials, _enough_trials(len(y), at_least=10))):
         calibration, test = halves(len(y), trial, seed)
         controller = RiskController(experiment.scenarios[scenario], growth=growth)
         controller.calibrate(proba[calibration], y[calibration])
