@@ -853,3 +853,14 @@ def test_a_class_without_rows_is_null():
     for r in reproduction.to_dict()["results"]["softmax"]:
         assert [k for k, share in enumerate(r["class_coverage"]) if share is None] == [0, 3]
         assert [k for k, size in enumerate(r["class_size"]) if size is None] == [0, 3]
+
+
+def test_a_hopeless_model_has_larger_sets_at_equal_size():
+    """No alpha below the largest loss brings them down; the run goes on and shows the size there is."""
+    n_rows, experiment = 500, EXPERIMENTS["diabetic-retinopathy"]
+    logits = np.tile([4.0, 3.0, 2.0, 1.0, 0.0], (n_rows, 1))
+    scores = Scores(["row"] * n_rows, np.full(n_rows, 4), logits, "hopeless", "made up")
+    reproduction = reproduce(experiment, scores, trials=1, growths=["paper"])
+    sizes = [c.size for c in reproduction.centroids if c.scenario == "S1"]
+    assert sizes
+    assert min(sizes) > experiment.centroid_size
