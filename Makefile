@@ -21,6 +21,7 @@ check: lint test
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/against_mapie.py
+	$(BIN)/python benchmarks/reproduction.py
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -187,6 +187,7 @@ def test_training_saves_scores_and_split_and_names_what_is_left_out(trained, fac
     assert "40 images; left out: 1 misnamed (nameless.jpg), 1 unreadable (7_0_0_20170101.jpg)." in " ".join(
         printed.split()
     )
+    assert "--trials 1 --epochs 1 " in (out / "reproduction.md").read_text()
     scores = read_scores(out / "scores" / "utkface.csv.gz")
     data = load_utkface(faces, 8)
     train, held = read_split(out / "scores" / "utkface-split.json", data.names)
@@ -392,6 +393,18 @@ def test_the_command_is_told_in_full(files, tmp_path, monkeypatch):
         "    ordinalrisk reproduce diabetic-retinopathy --scores 'my grades.csv' --growth rps --trials 2 "
         "--seed 3 --out here\n"
     ) in page
+
+
+def test_bars_are_for_terminals_and_on_standard_error(files, tmp_path):
+    arguments = (
+        *("reproduce", "utkface", "--scores", files["utkface"], "--growth", "paper", "--trials", 1),
+        *("--out", tmp_path, "--no-pictures"),
+    )
+    assert invoke(*arguments).stderr == ""
+    terminal = invoke(*arguments, FORCE_COLOR="1")
+    for bar in ("table, min_shift", "set sizes, softmax", "realised risks", "centroids"):
+        assert f"Age recognition: {bar}" in terminal.stderr
+        assert f"Age recognition: {bar}" not in terminal.stdout
 
 
 def test_the_page_links_to_how_scores_were_made(files, tmp_path):

@@ -12,6 +12,10 @@ from ordinalrisk.labels import require_column_order
 from ordinalrisk.probabilities import as_matrix
 
 
+class SizeNotAttainedError(ValueError):
+    """No ``alpha`` below the largest loss makes sets as small as was asked for."""
+
+
 def alpha_for_size(
     controller: RiskController, proba: Any, size: Any, *, point_labels: Any = None
 ) -> Fraction:
@@ -72,7 +76,7 @@ def alpha_for_size(
     n_below_bound = len(totals) - (alpha(len(totals) - 1) == curve.bound)
     step = bisect_left(range(n_below_bound), True, key=fits)
     if step == n_below_bound:
-        raise ValueError(
+        raise SizeNotAttainedError(
             f"No alpha below B={decimal_text(curve.bound)} brings the mean size down to {size}: the point "
             "labels of the calibration rows are as wrong as they can be."
         )

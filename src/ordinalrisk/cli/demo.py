@@ -15,8 +15,6 @@ from ordinalrisk.cli import terminal
 if TYPE_CHECKING:
     from ordinalrisk.experiments.protocol import Summary
 
-_GROWTHS = ("paper", "adaptive", "frontier")
-
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for results.json and the pictures.")] = Path("demo"),
@@ -40,7 +38,7 @@ def demo(
 
     from ordinalrisk.datasets import simulated_classes
     from ordinalrisk.experiments import simulated
-    from ordinalrisk.experiments.protocol import run_trials, summarise
+    from ordinalrisk.experiments.protocol import GROWTHS, run_trials, summarise
     from ordinalrisk.experiments.tables import rules_table
 
     experiment = simulated.EXPERIMENT
@@ -52,7 +50,7 @@ def demo(
         scores.proba(),
         scores.y,
         experiment.scenarios,
-        growths=_GROWTHS,
+        growths=GROWTHS,
         alphas=experiment.alphas,
         trials=trials,
         seed=seed,

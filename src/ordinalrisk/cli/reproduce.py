@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ordinalrisk.experiments.scores import Scores
 
 _OUT = Path("reproduction")
-_GROWTHS = ["paper", "adaptive", "frontier"]
 _WHERE = {
     "utkface": "docs/scores/utkface.csv.gz in the source repository has those of a model trained on it",
     "diabetic-retinopathy": "the authors' scores are in the repository that the paper names, "
@@ -101,9 +100,8 @@ def reproduce(
       ordinalrisk reproduce utkface --images UTKFace.zip
       ordinalrisk reproduce all --scores a.csv --scores b.csv --trials 10
     """  # noqa: D301
-    growths = growth or _GROWTHS
     terminal.require_trials_and_seed(trials, seed)
-    _require_options(which, growths, images or [], epochs)
+    _require_options(which, growth or [], images or [], epochs)
     results_file = json or out / "reproduction.json"
     terminal.require_writable(out)
     if json is not None:
@@ -111,6 +109,7 @@ def reproduce(
 
     from ordinalrisk.experiments import reproduction
     from ordinalrisk.experiments.page import page
+    from ordinalrisk.experiments.protocol import GROWTHS
 
     console = terminal.printer()
     try:
@@ -121,7 +120,7 @@ def reproduce(
                 result = reproduction.reproduce(
                     run.experiment,
                     run.scores,
-                    growths=growths,
+                    growths=growth or GROWTHS,
                     trials=trials,
                     seed=seed,
                     track=terminal.track,
@@ -131,7 +130,7 @@ def reproduce(
     except (ValueError, OSError, ImportError) as error:
         terminal.fail(str(error), code=2)
 
-    command = _command(which, scores or [], images or [], growths, trials, seed, epochs, out)
+    command = _command(which, scores or [], images or [], growth or [], trials, seed, epochs, out)
     document = {
         "package_version": __version__,
         "command": command,
@@ -371,7 +370,7 @@ def _command(
     parts = [f"ordinalrisk reproduce {which.value}"]
     parts += [f"--scores {_portable(path)}" for path in scores]
     parts += [f"--images {_portable(path)}" for path in images]
-    parts += [f"--growth {rule}" for rule in growths if list(growths) != _GROWTHS]
+    parts += [f"--growth {rule}" for rule in growths]
     parts += [f"--trials {trials}"] if trials != 100 else []
     parts += [f"--seed {seed}"] if seed != 0 else []
     parts += [f"--epochs {epochs}"] if epochs else []

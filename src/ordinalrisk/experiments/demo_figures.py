@@ -10,13 +10,19 @@ from numpy.typing import NDArray
 
 from ordinalrisk.controller import RiskController
 from ordinalrisk.experiments.figures import data_figure, example_rows, interval_figure, size_figure
-from ordinalrisk.experiments.protocol import Experiment, Summary, halves, run_trials, summarise
+from ordinalrisk.experiments.protocol import (
+    CURVE_ALPHAS,
+    Experiment,
+    Summary,
+    halves,
+    run_trials,
+    summarise,
+)
 from ordinalrisk.experiments.scores import Scores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_CURVE_ALPHAS = [k / 200 for k in range(2, 41)]
 _CURVE_TRIALS = 5
 _EXAMPLE_ALPHA = 0.08
 
@@ -40,7 +46,7 @@ def demo_pictures(
             labels,
             experiment.scenarios,
             growths=list(dict.fromkeys(result.growth for result in results)),
-            alphas=_CURVE_ALPHAS,
+            alphas=CURVE_ALPHAS,
             trials=min(_CURVE_TRIALS, results[0].trials),
             seed=seed,
         )

@@ -22,6 +22,9 @@ from ordinalrisk.experiments.fixed_rows import FixedRows
 from ordinalrisk.growth import GrowthRule
 from ordinalrisk.losses import DivergenceLoss, IntervalLoss
 
+GROWTHS = ("paper", "adaptive", "frontier")
+CURVE_ALPHAS = [k / 200 for k in range(1, 41)]
+
 Track = Callable[[Iterable[Any], int, str], Iterable[Any]]
 """``track(items, total, description)`` gives the items back, with a progress bar around them."""
 

@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk import metrics
-from ordinalrisk.choosing import alpha_for_size
+from ordinalrisk.choosing import SizeNotAttainedError, alpha_for_size
 from ordinalrisk.controller import RiskController
 from ordinalrisk.experiments.protocol import (
+    CURVE_ALPHAS,
+    GROWTHS,
     Experiment,
     SortedRows,
     Summary,
@@ -30,7 +32,6 @@ from ordinalrisk.experiments.scores import NORMALISATIONS, Scores
 RELEASED = "min_shift"  # what the paper's released code does in place of a softmax
 _PROBABILITIES = "softmax"
 TOLERANCE = 0.003
-_CURVE_ALPHAS = [k / 200 for k in range(1, 41)]
 _CURVE_PARTS = ("scenario", "growth", "alpha", "trials", "risk", "size")
 
 _JUST_BELOW = 1 - Fraction(1, 10**9)
@@ -193,7 +194,7 @@ def reproduce(
     experiment: Experiment,
     scores: Scores,
     *,
-    growths: Sequence[str] = ("paper", "adaptive", "frontier"),
+    growths: Sequence[str] = GROWTHS,
     trials: int = 100,
     seed: int = 0,
     track: Track = untracked,
@@ -239,7 +240,7 @@ def reproduce(
         trials,
         seed,
         results={name: averaged(name, experiment.alphas, trials, "table") for name in proba},
-        curves={name: averaged(name, _CURVE_ALPHAS, few, "set sizes") for name in proba},
+        curves={name: averaged(name, CURVE_ALPHAS, few, "set sizes") for name in proba},
         realised=list(
             track(
                 _realised(experiment, rows[RELEASED], growths[0], trials, seed),
@@ -288,7 +289,7 @@ def _centroids(
         controller.calibrate(proba[calibration], y[calibration])
         try:
             alpha = alpha_for_size(controller, proba[test], experiment.centroid_size)
-        except ValueError:  # no alpha makes sets so small: the largest then
+        except SizeNotAttainedError:
             alpha = controller.risk_curve_.bound * _JUST_BELOW
         sets = controller.predict_set(proba[test], alpha=alpha)
         centre = sets.centroid
