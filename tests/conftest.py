@@ -1,8 +1,14 @@
-"""Data that many test files draw on."""
+"""Data that many test files draw on, and how kernels for a GPU run where there is none."""
+
+import os
 
 import hypothesis
 import numpy as np
 import pytest
+import torch
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is defined, so before any is imported
 
 # Compiling a kernel for the first time takes seconds, so a deadline would say nothing about the code.
 hypothesis.settings.register_profile("laws", deadline=None, derandomize=True, database=None)

@@ -79,7 +79,7 @@ def assert_same(loaded, controller, proba):
     assert Fraction(str(loaded.alpha)) == Fraction(str(controller.alpha))
     assert loaded.classes_.tolist() == controller.classes_.tolist()
     assert [type(c) for c in loaded.classes_.tolist()] == [type(c) for c in controller.classes_.tolist()]
-    assert loaded.data_sha256_ == controller.data_sha256_
+    assert loaded.data_blake3_ == controller.data_blake3_
     assert loaded.guarantee() == controller.guarantee()
     assert str(loaded.guarantee()) == str(controller.guarantee())
     assert loaded.predict_set(proba) == controller.predict_set(proba)
@@ -289,8 +289,8 @@ def test_the_file_has_a_digest_of_every_field(document):
 
 
 def test_the_file_has_the_fingerprint_of_the_data(document, controller):
-    assert document["data_sha256"] == controller.data_sha256_
-    assert len(bytes.fromhex(document["data_sha256"])) == 32
+    assert document["data_blake3"] == controller.data_blake3_
+    assert len(bytes.fromhex(document["data_blake3"])) == 32
 
 
 @pytest.mark.parametrize("alpha", [0.9, 0.001])
@@ -320,8 +320,8 @@ LAYOUTS = {
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_the_fingerprint_does_not_depend_on_the_layout(draw, layout, n_rows):
     proba, y = draw(n_rows, 3)
-    expected = RiskController(alpha=0.2).calibrate(proba, y).data_sha256_
-    assert RiskController(alpha=0.2).calibrate(layout(proba), y).data_sha256_ == expected
+    expected = RiskController(alpha=0.2).calibrate(proba, y).data_blake3_
+    assert RiskController(alpha=0.2).calibrate(layout(proba), y).data_blake3_ == expected
 
 
 def test_the_fingerprint_does_not_depend_on_the_settings(draw):
@@ -330,22 +330,22 @@ def test_the_fingerprint_does_not_depend_on_the_settings(draw):
         RiskController(alpha=alpha, loss=loss, growth=growth).calibrate(proba, y)
         for alpha, loss, growth in [(0.1, "coverage", "frontier"), (0.3, "divergence", "paper")]
     ]
-    assert len({controller.data_sha256_ for controller in controllers}) == 1
+    assert len({controller.data_blake3_ for controller in controllers}) == 1
 
 
 def test_the_fingerprint_changes_with_any_value(draw):
     proba, y = draw(50, 3)
-    seen = {RiskController(alpha=0.2).calibrate(proba, y).data_sha256_}
+    seen = {RiskController(alpha=0.2).calibrate(proba, y).data_blake3_}
     for row, column in [(0, 0), (20, 1), (49, 2)]:
         moved = proba.copy()
         moved[row, column] = np.nextafter(moved[row, column], 1)
-        seen.add(RiskController(alpha=0.2).calibrate(moved, y).data_sha256_)
+        seen.add(RiskController(alpha=0.2).calibrate(moved, y).data_blake3_)
     for row in (0, 49):
         labels = y.copy()
         labels[row] = (labels[row] + 1) % 3
-        seen.add(RiskController(alpha=0.2).calibrate(proba, labels).data_sha256_)
-    seen.add(RiskController(alpha=0.2).calibrate(proba[:-1], y[:-1]).data_sha256_)
-    seen.add(RiskController(alpha=0.2).calibrate(proba[::-1], y[::-1]).data_sha256_)
+        seen.add(RiskController(alpha=0.2).calibrate(proba, labels).data_blake3_)
+    seen.add(RiskController(alpha=0.2).calibrate(proba[:-1], y[:-1]).data_blake3_)
+    seen.add(RiskController(alpha=0.2).calibrate(proba[::-1], y[::-1]).data_blake3_)
     assert len(seen) == 8
 
 
@@ -354,8 +354,8 @@ def test_the_fingerprint_changes_with_one_value_of_a_large_fortran_array(draw, r
     proba, y = draw(70_000, 3)
     moved = np.asfortranarray(proba)
     moved[row, 1] = np.nextafter(moved[row, 1], 1)
-    before = RiskController(alpha=0.2).calibrate(proba, y).data_sha256_
-    assert RiskController(alpha=0.2).calibrate(moved, y).data_sha256_ != before
+    before = RiskController(alpha=0.2).calibrate(proba, y).data_blake3_
+    assert RiskController(alpha=0.2).calibrate(moved, y).data_blake3_ != before
 
 
 # whole or not at all

@@ -783,8 +783,8 @@ SEMANTICALLY_WRONG = {
     "growth without point": ("growth", lambda growth: {"name": "frontier"}),
     "growth with more": ("growth", lambda growth: growth | {"more": 1}),
     "growth is text": ("growth", lambda growth: "frontier"),
-    "fingerprint is a number": ("data_sha256", lambda sha: 3),
-    "fingerprint is none": ("data_sha256", lambda sha: "x"),
+    "fingerprint is a number": ("data_blake3", lambda sha: 3),
+    "fingerprint is none": ("data_blake3", lambda sha: "x"),
     "format of something else": ("format", lambda name: "x"),
     "package version missing": ("package_version", lambda version: None),
 }

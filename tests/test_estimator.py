@@ -258,7 +258,7 @@ def test_frozen_estimator_is_a_controller_on_its_probabilities(trained, loss):
     model = OrdinalRiskClassifier(FrozenEstimator(trained), loss=loss, alpha=0.05)
     assert model.calibrate(X, y) is model
     assert model.controller_.threshold_ == controller.threshold_
-    assert model.controller_.data_sha256_ == controller.data_sha256_
+    assert model.controller_.data_blake3_ == controller.data_blake3_
     assert model.predict_set(X_new) == controller.predict_set(trained.predict_proba(X_new))
     assert model.predict_set(X_new, alpha=0.15) == controller.predict_set(
         trained.predict_proba(X_new), alpha=0.15

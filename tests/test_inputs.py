@@ -14,6 +14,7 @@ import torch
 
 import ordinalrisk as orisk
 from ordinalrisk import RiskController
+from ordinalrisk.kernels import SUM_TOLERANCE, number_type, widened
 from ordinalrisk.probabilities import as_matrix
 
 N, K = 400, 4
@@ -61,8 +62,11 @@ NUMPY = {
     "float32 read-only": lambda p: read_only(p.astype(np.float32)),
     "float32 strided": lambda p: np.repeat(p.astype(np.float32), 2, axis=0)[::2],
 }
-CONVERTED = {
+SHORT = {
     "float16": lambda p: p.astype(np.float16),
+    "float16 F": lambda p: np.asfortranarray(p, np.float16),
+}
+CONVERTED = {
     "long double": lambda p: p.astype(np.longdouble),
     "big-endian": lambda p: p.astype(">f8"),
     "object": lambda p: p.astype(object),
@@ -98,7 +102,7 @@ OTHER = {
     "torch computed": lambda p: torch.tensor(p, requires_grad=True) * 1.0,
     "torch parameter": lambda p: torch.nn.Parameter(torch.tensor(p)),
 }
-HOLDERS = NUMPY | CONVERTED | OTHER
+HOLDERS = NUMPY | SHORT | CONVERTED | OTHER
 each_holder = pytest.mark.parametrize("held", HOLDERS.values(), ids=HOLDERS)
 
 
@@ -126,16 +130,16 @@ def test_the_same_calibration_and_prediction_from_every_holder(held, growth, los
 @each_holder
 def test_every_holder_becomes_the_same_matrix(held):
     matrix = as_matrix(held(PROBA))
-    assert matrix.dtype in (np.float32, np.float64)
+    assert number_type(matrix) in SUM_TOLERANCE
     assert type(matrix) is np.ndarray
-    np.testing.assert_array_equal(matrix, PROBA)
+    np.testing.assert_array_equal(widened(matrix), PROBA)
 
 
 @each_holder
 def test_the_input_is_left_alone(held):
     given = held(PROBA)
     RiskController(alpha=0.1).calibrate(given, Y).predict_set(given)
-    np.testing.assert_array_equal(as_matrix(given), PROBA)
+    np.testing.assert_array_equal(widened(as_matrix(given)), PROBA)
 
 
 @each_holder
@@ -144,7 +148,7 @@ def test_levels_are_those_of_every_holder(held):
     np.testing.assert_array_equal(rule.levels(held(PROBA)), rule.levels(PROBA))
 
 
-@pytest.mark.parametrize("held", NUMPY.values(), ids=NUMPY)
+@pytest.mark.parametrize("held", (NUMPY | SHORT).values(), ids=NUMPY | SHORT)
 def test_numpy_arrays_are_not_copied(held):
     given = held(PROBA)
     assert np.shares_memory(as_matrix(given), given)
@@ -161,11 +165,22 @@ def test_a_pandas_frame_of_one_block_is_not_copied(dtype, order):
 
 
 @pytest.mark.parametrize(
-    "name", ["torch", "torch F", "torch float32", "torch with gradient", "torch parameter"]
+    "name",
+    [
+        "torch",
+        "torch F",
+        "torch float32",
+        "torch float16",
+        "torch bfloat16",
+        "torch bfloat16 with gradient",
+        "torch with gradient",
+        "torch parameter",
+    ],
 )
 def test_a_tensor_is_not_copied(name):
-    tensor = HOLDERS[name](PROBA)
-    assert np.shares_memory(as_matrix(tensor), tensor.detach().numpy())
+    tensor = HOLDERS[name](PROBA).detach()
+    memory = tensor.view(torch.int16) if tensor.dtype == torch.bfloat16 else tensor
+    assert np.shares_memory(as_matrix(tensor), memory.numpy())
 
 
 def test_a_memory_mapped_file_is_not_read_into_memory(tmp_path):
@@ -277,7 +292,7 @@ def test_the_same_calibration_from_labels_of_every_kind(held):
     controller = RiskController(alpha=0.1).calibrate(PROBA, held(Y))
     assert controller.risk_curve_ == expected.risk_curve_
     assert controller.classes_.tolist() == [0, 1, 2, 3]
-    assert controller.data_sha256_ == expected.data_sha256_
+    assert controller.data_blake3_ == expected.data_blake3_
     sets = expected.predict_set(PROBA)
     assert sets.contains(held(Y)).tolist() == sets.contains(Y).tolist()
 

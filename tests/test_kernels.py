@@ -9,11 +9,11 @@ import tracemalloc
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from strategies import GROWTH_RULES, LOSSES, calibration_sets
+from strategies import GROWTH_RULES, LOSSES, PROBABILITIES, calibration_sets
 
 import ordinalrisk as orisk
 from ordinalrisk.cost_table import CostTable
-from ordinalrisk.kernels import InvalidRow, cpu, reference
+from ordinalrisk.kernels import BFLOAT16, InvalidRow, cpu, reference, widened
 
 
 def bits(array):
@@ -27,15 +27,19 @@ def assert_same_bits(here, there):
         assert np.array_equal(bits(one), bits(other))
 
 
+def assert_same_steps(here, there):
+    """Steps have no order of their own."""
+    assert_same_bits(*([part[np.lexsort(steps)] for part in steps] for steps in (here, there)))
+
+
 def assert_kernels_agree(proba, y, loss, growth, given_points=None):
     costs = CostTable.of(loss, proba.shape[1]).gains
     how = (costs, growth.name, growth.point)
-    given = cpu.NOT_GIVEN if given_points is None else given_points
     levels = reference.levels(proba, *how, given_points)
-    assert_same_bits([cpu.levels(proba, *how, given)], [levels])
+    assert_same_bits([cpu.levels(proba, *how, given_points)], [levels])
     points = reference.point_labels(proba, costs, growth.point, given_points)
-    assert_same_bits([cpu.point_labels(proba, costs, growth.point, given)], [points])
-    assert_same_bits(cpu.steps(proba, y, *how, given), reference.steps(proba, y, *how, given_points))
+    assert_same_bits([cpu.point_labels(proba, costs, growth.point, given_points)], [points])
+    assert_same_steps(cpu.steps(proba, y, *how, given_points), reference.steps(proba, y, *how, given_points))
     some = np.unique(levels)[:: max(1, levels.size // 25)]
     thresholds = [
         *some,
@@ -49,7 +53,7 @@ def assert_kernels_agree(proba, y, loss, growth, given_points=None):
     ]
     for threshold in thresholds:
         assert_same_bits(
-            cpu.intervals(proba, *how, float(threshold), given),
+            cpu.intervals(proba, *how, float(threshold), given_points),
             reference.intervals(proba, *how, float(threshold), given_points),
         )
 
@@ -73,6 +77,117 @@ def test_compiled_equals_reference_from_given_points(growth):
         assert_kernels_agree(proba, y, loss(7), rule, given_points)
 
 
+@pytest.mark.parametrize("family", PROBABILITIES)
+@pytest.mark.parametrize("loss", ["coverage", "weighted", "zero weights", "divergence"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_whole_tiles_equal_the_reference(dtype, loss, family):
+    """Many rows at once are done in other ways than a few."""
+    rng = np.random.default_rng(5)
+    for K in (2, 16, 17, 65):
+        proba = family(rng, cpu.TILE + 40, K).astype(dtype)
+        y = rng.integers(0, K, len(proba))
+        costs = CostTable.of(LOSSES[loss](K), K).gains
+        how = (costs, "frontier", "mode")
+        assert_same_steps(cpu.steps(proba, y, *how), reference.steps(proba, y, *how))
+        levels = reference.levels(proba, *how)
+        some = rng.choice(levels[np.isfinite(levels)], 3)
+        for threshold in [*some, *np.nextafter(some, np.inf), *(some * (1 + 1e-7)), 0.3 / K, 0.1, 0.6]:
+            inside = levels >= threshold
+            ends = inside.argmax(axis=1), K - 1 - inside[:, ::-1].argmax(axis=1)
+            assert np.array_equal(cpu.intervals(proba, *how, float(threshold)), ends)
+
+
+def at_a_glance(proba, loss, threshold):
+    """What is done at a glance of one tile of rows: both ends, and the rows that are left."""
+    costs = CostTable.of(loss, proba.shape[1]).gains
+    glance = cpu._glance(proba.dtype, costs, cpu.FRONTIER, cpu.MODE, threshold, 1e-5)
+    assert glance.suffices
+    lower, upper = np.full((2, cpu.TILE), -1, np.int32)
+    lane = np.empty((cpu.N_LANES, cpu.TILE))
+    left = cpu._runs_at_a_glance(proba, lower, upper, glance, 0, lane)
+    return lower, upper, lane[cpu.ROW, :left].tolist()
+
+
+@pytest.mark.parametrize("K", [4, 16, 23, 150])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_clear_is_done_at_a_glance(dtype, K):
+    rng = np.random.default_rng(7)
+    centre = rng.uniform(0, K - 1, (cpu.TILE + 16, 1))
+    proba = orisk.softmax(-((np.arange(K) - centre) ** 2)).astype(dtype)
+    expected = reference.intervals(
+        proba[: cpu.TILE], CostTable.of(orisk.WeightedLoss(), K).gains, "frontier", "mode", 0.1
+    )
+    lower, upper, left = at_a_glance(proba, orisk.WeightedLoss(), 0.1)
+    assert len(left) < 3
+    done = np.setdiff1d(np.arange(cpu.TILE), left)
+    assert np.array_equal(lower[done], expected[0][done])
+    assert np.array_equal(upper[done], expected[1][done])
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ([0.4, 0.1, 0.4, 0.1], "two labels for a point"),
+        ([0.5, 0.2 * (1 + 2e-7), 0.2, 0.1], "a gain at the threshold"),
+        ([0.5, 0.1, 0.3, 0.1], "labels apart"),
+        ([0.5, 0.3, 0.1, 0.1 + 1.2e-5], "a sum that is not 1"),
+        ([0.5, 0.3, 0.2 + 1e-9, -1e-9], "a negative number"),
+        ([0.5, 0.3, 0.2, -0.0], "a minus zero"),
+        ([0.5, 0.3, 0.2, np.nan], "not a number"),
+        ([0.5, 0.3, 0.2, np.inf], "infinite"),
+        ([0.19, 0.19, 0.19, 0.43], ""),
+        ([0.5, 0.3, 0.1, 0.1], ""),
+    ],
+)
+def test_what_is_not_clear_is_left(row, why):
+    proba = np.tile(np.float32([0.7, 0.28, 0.01, 0.01]), (cpu.TILE + 16, 1))
+    proba[5] = row
+    threshold = 0.5 if why == "two labels for a point" else 0.2
+    *_, left = at_a_glance(proba, orisk.WeightedLoss(), threshold)
+    assert left == ([5] if why else [])
+
+
+@pytest.mark.parametrize("growth", ["paper", "frontier", "adaptive", "rps"])
+@pytest.mark.parametrize("number_type", ["float16", "bfloat16"])
+def test_numbers_of_16_bits_are_read_as_they_are(number_type, growth):
+    rng = np.random.default_rng(8)
+    wide = orisk.softmax(rng.normal(0, 2, (20_000, 7)))
+    if number_type == "float16":
+        proba = wide.astype(np.float16)
+    else:
+        proba = (wide.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16).view(BFLOAT16)
+    y = rng.integers(0, 7, len(proba))
+    how = (CostTable.of(orisk.WeightedLoss(), 7).gains, growth, "mode")
+    values = widened(proba)
+    assert values.dtype == np.float32
+    assert abs(values.sum(axis=1) - 1).max() > 1e-5  # so rounding to 16 bits has to be allowed for
+    first = slice(0, 300)
+    assert_same_bits(cpu.intervals(proba[first], *how, 0.1), reference.intervals(values[first], *how, 0.1))
+    assert_same_steps(cpu.steps(proba[first], y[first], *how), reference.steps(values[first], y[first], *how))
+    exact = values.astype(np.float64)
+    exact /= exact.sum(axis=1, keepdims=True)  # other values, to show that the whole array is gone through
+    assert (cpu.intervals(proba, *how, 0.1)[0] != cpu.intervals(exact, *how, 0.1)[0]).mean() < 0.03
+
+
+@pytest.mark.parametrize(("number_type", "allowed"), [("float16", 1e-3), ("bfloat16", 8e-3)])
+def test_the_sum_of_16_bit_numbers_may_be_off_by_their_rounding(number_type, allowed):
+    row = np.float32([0.5, 0.25, 0.25 - 0.9 * allowed])
+    costs = CostTable.of(orisk.WeightedLoss(), 3).gains
+    for share, is_valid in ((0.7, True), (1.3, False)):
+        row = np.float32([[0.5, 0.25, 0.25 - share * allowed]])
+        if number_type == "float16":
+            proba = row.astype(np.float16)
+        else:
+            proba = (row.view(np.uint32) >> 16).astype(np.uint16).view(BFLOAT16)
+        off = abs(float(widened(proba).sum()) - 1)
+        assert (off <= allowed) == is_valid
+        if is_valid:
+            cpu.intervals(proba, costs, "frontier", "mode", 0.1)
+        else:
+            with pytest.raises(InvalidRow):
+                cpu.intervals(proba, costs, "frontier", "mode", 0.1)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("growth", ["paper", "frontier", "adaptive", "rps"])
 def test_memory_layout_does_not_matter(growth, dtype):
@@ -90,7 +205,7 @@ def test_memory_layout_does_not_matter(growth, dtype):
             cpu.intervals(other, costs, growth, "mode", 0.05),
             cpu.intervals(wide, costs, growth, "mode", 0.05),
         )
-        assert_same_bits(
+        assert_same_steps(
             cpu.steps(other, y, costs, growth, "mode"), cpu.steps(wide, y, costs, growth, "mode")
         )
 
@@ -109,8 +224,8 @@ def test_tiles_and_blocks_of_any_size(n, monkeypatch):
         cpu.intervals(proba, costs, "frontier", "mode", 0.1),
         cpu.steps(proba, y, costs, "frontier", "mode"),
     )
-    for here, there in zip(one, many, strict=True):
-        assert_same_bits(here, there)
+    assert_same_bits(one[0], many[0])
+    assert_same_steps(one[1], many[1])
 
 
 def test_room_for_steps_is_extended():
@@ -192,6 +307,17 @@ def test_prediction_needs_memory_for_its_result_only():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 16 * len(proba) < proba.nbytes / 8
+
+
+@pytest.mark.parametrize("growth", ["paper", "frontier", "adaptive", "rps"])
+def test_prediction_takes_ten_bytes_a_row_at_most(growth):
+    proba = np.random.default_rng(0).dirichlet(np.ones(10), 300_000).astype(np.float32)
+    controller = orisk.RiskController(alpha=0.2, growth=growth).calibrate(proba[:100], np.arange(100) % 10)
+    tracemalloc.start()
+    controller.predict_set(proba)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 * len(proba)
 
 
 def test_kernels_compile_where_nothing_can_be_kept(monkeypatch):

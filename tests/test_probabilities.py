@@ -295,13 +295,13 @@ def test_no_column_is_an_error(maker):
 # as_matrix
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_as_matrix_gives_back_a_float_array_itself(dtype):
     values = np.ones((4, 3), dtype)
     assert as_matrix(values) is values
 
 
-@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint64, np.float16, np.longdouble, ">f8", ">f4", object])
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint64, np.longdouble, ">f8", ">f4", object])
 def test_as_matrix_turns_other_numbers_into_native_float64(dtype):
     values = np.array([[0, 1], [1, 0]], dtype)
     matrix = as_matrix(values)

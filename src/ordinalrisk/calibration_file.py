@@ -26,6 +26,7 @@ from ordinalrisk.growth import GROWTH_RULES
 from ordinalrisk.labels import as_classes
 from ordinalrisk.losses import loss_from_dict
 from ordinalrisk.risk_curve import RiskCurve
+from ordinalrisk.steps import SortedSteps
 
 if TYPE_CHECKING:
     from ordinalrisk.controller import RiskController
@@ -44,7 +45,7 @@ FIELDS = (
     "n_rows",
     "bound",
     "curve",
-    "data_sha256",
+    "data_blake3",
 )
 
 
@@ -68,7 +69,7 @@ def write(controller: RiskController, path: str | PathLike[str]) -> None:
             "levels": curve.levels.tolist(),
             "totals": curve.totals.tolist(),
         },
-        "data_sha256": controller.data_sha256_,
+        "data_blake3": controller.data_blake3_,
     }
     for label in document["classes"]:
         if not isinstance(label, str | int | float):
@@ -139,10 +140,10 @@ def read(path: str | PathLike[str]) -> RiskController:
         _require(
             threshold == expectation_threshold(curve, as_fraction(alpha)), "does not follow from the curve"
         )
-        field = "data_sha256"
-        sha256 = document["data_sha256"]
+        field = "data_blake3"
+        digest = document["data_blake3"]
         _require(
-            isinstance(sha256, str) and re.fullmatch("[0-9a-f]{64}", sha256) is not None, "must be a SHA-256"
+            isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest) is not None, "must be a digest"
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise _refusal(path, field, f"is not valid: {str(error).rstrip('.')}") from None
@@ -150,7 +151,7 @@ def read(path: str | PathLike[str]) -> RiskController:
     from ordinalrisk.controller import RiskController
 
     controller = RiskController(loss=loss, alpha=alpha, growth=growth, classes=classes)
-    return controller._calibrated(costs, classes, curve, threshold, sha256)
+    return controller._calibrated(costs, classes, curve, threshold, digest)
 
 
 def _curve(saved: dict[str, Any], n_rows: int, costs: CostTable) -> RiskCurve:
@@ -166,14 +167,8 @@ def _curve(saved: dict[str, Any], n_rows: int, costs: CostTable) -> RiskCurve:
         "must have between 1 and n_rows rows tied at a level, none without levels",
     )
     small = not totals or max(totals) < 2**63
-    curve = RiskCurve(
-        levels,
-        np.array(totals, np.int64 if small else object),
-        as_fraction(saved["unit"]),
-        n_rows,
-        costs.bound,
-        ties,
-    )
+    steps = SortedSteps(levels, np.array(totals, np.int64 if small else object), ties)
+    curve = RiskCurve(steps, unit=as_fraction(saved["unit"]), n_rows=n_rows, bound=costs.bound)
     _require(levels.shape == curve.totals.shape and levels.ndim == 1, "must have a total for each level")
     _require(
         bool(np.isfinite(levels).all() and (np.diff(levels) > 0).all()), "must have increasing finite levels"

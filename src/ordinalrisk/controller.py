@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-from concurrent.futures import ThreadPoolExecutor
 from os import PathLike
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ordinalrisk import calibration_file
 from ordinalrisk.calibration import (
@@ -19,15 +14,15 @@ from ordinalrisk.calibration import (
     warn_if_uncertified,
 )
 from ordinalrisk.cost_table import CostTable
+from ordinalrisk.device import beside
 from ordinalrisk.exact import as_fraction, as_number
+from ordinalrisk.fingerprint import fingerprint
 from ordinalrisk.growth import as_growth
 from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.labels import Classes, class_indices, require_column_order, resolve_classes
 from ordinalrisk.losses import as_loss
 from ordinalrisk.probabilities import as_matrix
 from ordinalrisk.risk_curve import RiskCurve
-
-_ROWS_HASHED_AT_ONCE = 65_536
 
 
 class RiskController:
@@ -61,7 +56,7 @@ class RiskController:
         The total calibration loss at every threshold.
     classes_ : array
         The labels in order.
-    data_sha256_ : str
+    data_blake3_ : str
         A fingerprint of the calibration data.
 
     References
@@ -82,7 +77,7 @@ class RiskController:
     threshold_: float
     risk_curve_: RiskCurve
     classes_: Classes
-    data_sha256_: str
+    data_blake3_: str
 
     def __init__(
         self, loss: Any = "coverage", alpha: Any = 0.1, growth: Any = "frontier", classes: Any = None
@@ -107,6 +102,7 @@ class RiskController:
         ----------
         proba : array-like of shape (n, K)
             Class probabilities, columns in label order: numpy, nested lists, pandas, polars, pyarrow, torch.
+            A tensor on a GPU is calibrated with on the GPU.
         y : array-like of shape (n,)
             The true labels.
         point_labels : array-like of int, optional
@@ -123,17 +119,15 @@ class RiskController:
         classes = resolve_classes(self.classes, y, K)
         require_column_order(proba, classes)
         remedy = " Name the labels in order with classes=." if self.classes is None else ""
-        labels = class_indices(y, classes, n, remedy=remedy)
+        labels = beside(matrix, class_indices(y, classes, n, remedy=remedy), "y")
         costs = CostTable.of(self.loss, K)
         alpha = checked_alpha(as_fraction(self.alpha), costs.bound)
-        given = self.growth.given_points(point_labels, n, K)
-        with ThreadPoolExecutor(1) as beside:
-            fingerprint = beside.submit(_sha256, matrix, labels)
-            at, by = self.growth.steps(matrix, labels, costs, given)
-            curve = RiskCurve.from_steps(at, by, unit=costs.unit, n_rows=n, bound=costs.bound)
+        given = self.growth.given_points(point_labels, matrix)
+        steps = self.growth.steps(matrix, labels, costs, given)
+        curve = RiskCurve(steps, unit=costs.unit, n_rows=n, bound=costs.bound)
         warn_if_uncertified(alpha, curve.bound, n)
         return self._calibrated(
-            costs, classes, curve, expectation_threshold(curve, alpha), fingerprint.result()
+            costs, classes, curve, expectation_threshold(curve, alpha), fingerprint(matrix, labels)
         )
 
     def predict_set(self, proba: Any, *, alpha: Any = None, point_labels: Any = None) -> IntervalSet:
@@ -142,7 +136,7 @@ class RiskController:
         Parameters
         ----------
         proba : array-like of shape (n, K)
-            Class probabilities, as for :meth:`calibrate`.
+            Class probabilities, as for :meth:`calibrate`. A tensor on a GPU gives intervals there.
         alpha : number, optional
             Another risk than the one calibrated for, from the same risk curve.
         point_labels : array-like of int, optional
@@ -159,13 +153,13 @@ class RiskController:
         """
         threshold = self._threshold(alpha)
         matrix = as_matrix(proba)
-        n, K = matrix.shape
+        K = matrix.shape[1]
         if len(self.classes_) != K:
             raise ValueError(f"proba has {K} columns, but the calibration had {len(self.classes_)} classes.")
         require_column_order(proba, self.classes_)
-        given = self.growth.given_points(point_labels, n, K)
+        given = self.growth.given_points(point_labels, matrix)
         lower, upper = self.growth.intervals(matrix, self._costs, threshold, given)
-        return IntervalSet(lower, upper, self.classes_)
+        return IntervalSet.of(lower, upper, self.classes_)
 
     def guarantee(self, alpha: Any = None) -> Guarantee:
         """What holds, in numbers; printed, in words.
@@ -207,12 +201,12 @@ class RiskController:
         return calibration_file.read(path)
 
     def _calibrated(
-        self, costs: CostTable, classes: Classes, curve: RiskCurve, threshold: float, sha256: str
+        self, costs: CostTable, classes: Classes, curve: RiskCurve, threshold: float, digest: str
     ) -> RiskController:
         self._costs = costs
         self.classes_ = classes
         self.risk_curve_ = curve
-        self.data_sha256_ = sha256
+        self.data_blake3_ = digest
         self.threshold_ = threshold
         return self
 
@@ -236,15 +230,3 @@ class RiskController:
         if hasattr(self, "threshold_"):
             text += f": threshold {self.threshold_:.6g} from {self.risk_curve_.n_rows} rows"
         return text
-
-
-def _sha256(proba: NDArray[Any], labels: NDArray[np.int64]) -> str:
-    """Fingerprint of the values as given, in row order, whatever their memory layout."""
-    digest = hashlib.sha256(f"{proba.shape} {proba.dtype.name}\n".encode())
-    if proba.flags.c_contiguous:
-        digest.update(proba.data)
-    else:
-        for start in range(0, len(proba), _ROWS_HASHED_AT_ONCE):
-            digest.update(np.ascontiguousarray(proba[start : start + _ROWS_HASHED_AT_ONCE]).data)
-    digest.update(labels.astype(np.min_scalar_type(proba.shape[1] - 1)).data)
-    return digest.hexdigest()

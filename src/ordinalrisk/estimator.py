@@ -272,7 +272,7 @@ def _warn_if_alphabetical(classes: Classes) -> None:
 
 def _probabilities(estimator: Any, X: Any, classes: Classes) -> NDArray[Any]:
     """The estimator's probabilities with a column for each of ``classes``, in their order."""
-    proba = as_matrix(estimator.predict_proba(X), fewest=1)
+    proba: NDArray[Any] = as_matrix(estimator.predict_proba(X), fewest=1)
     trained_on = estimator.classes_
     column = class_indices(trained_on, classes, len(trained_on), "estimator.classes_")
     if np.array_equal(column, np.arange(len(classes))):

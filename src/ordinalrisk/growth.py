@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.cost_table import CostTable
+from ordinalrisk.device import DeviceSteps, beside, on_device
 from ordinalrisk.kernels import InvalidRow
 from ordinalrisk.labels import class_indices
 from ordinalrisk.losses import as_loss
 from ordinalrisk.probabilities import as_matrix, raise_invalid_row
+from ordinalrisk.steps import Steps
 
 POINT_RULES = ("mode", "bayes", "median", "given")
 
@@ -57,43 +59,50 @@ class GrowthRule(ABC):
         >>> FrontierGrowth().levels([[0.1, 0.2, 0.4, 0.3]])
         array([[0.1, 0.2, inf, 0.3]])
         """
-        from ordinalrisk.kernels import cpu
-
         matrix = as_matrix(proba)
         costs = CostTable.of(as_loss(loss), matrix.shape[1])
-        given = self.given_points(point_labels, *matrix.shape)
-        return _checked(cpu.levels, matrix, costs.gains, self.name, self.point, given)
+        given = self.given_points(point_labels, matrix)
+        kernel = _backend(matrix).levels
+        levels: NDArray[np.float64] = _checked(kernel, matrix, costs.gains, self.name, self.point, given)
+        return levels
 
     def intervals(
-        self, proba: NDArray[Any], costs: CostTable, threshold: float, given: NDArray[np.int64]
+        self, proba: NDArray[Any], costs: CostTable, threshold: float, given: NDArray[np.int64] | None
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """First and last label of each row's set at ``threshold``."""
-        from ordinalrisk.kernels import cpu
-
-        return _checked(cpu.intervals, proba, costs.gains, self.name, self.point, threshold, given)
+        kernel = _backend(proba).intervals
+        ends: tuple[NDArray[np.int32], NDArray[np.int32]] = _checked(
+            kernel, proba, costs.gains, self.name, self.point, threshold, given
+        )
+        return ends
 
     def steps(
-        self, proba: NDArray[Any], labels: NDArray[np.int64], costs: CostTable, given: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        self,
+        proba: NDArray[Any],
+        labels: NDArray[np.int64],
+        costs: CostTable,
+        given: NDArray[np.int64] | None,
+    ) -> Steps | DeviceSteps:
         """The levels at which the rows' losses step up, and by how many of the cost table's units."""
-        from ordinalrisk.kernels import cpu
+        kernel = _backend(proba).steps
+        at, before, after = _checked(kernel, proba, labels, costs.gains, self.name, self.point, given)
+        make_steps: Any = DeviceSteps if on_device(proba) else Steps.of
+        steps: Steps | DeviceSteps = make_steps(at, before, after, costs.units)
+        return steps
 
-        at, before, after = _checked(cpu.steps, proba, labels, costs.gains, self.name, self.point, given)
-        units = costs.units.ravel()
-        if (units[units > 0] == units.max()).all():  # every miss costs the same, so every step does
-            return at, np.full(len(at), units.max(), units.dtype)
-        return at, units[after] - units[before]
-
-    def given_points(self, point_labels: Any, n_rows: int, n_classes: int) -> NDArray[np.int64]:
-        """The point labels that the caller gives, as indices; empty if the rule finds its own."""
+    def given_points(self, point_labels: Any, proba: NDArray[Any]) -> NDArray[np.int64] | None:
+        """The point labels that the caller gives, as indices; None if the rule finds its own."""
         if (self.point == "given") != (point_labels is not None):
             raise ValueError(
                 f"point={self.point!r}, but point_labels were {'not ' if point_labels is None else ''}given; "
                 'pass them with point="given", and only then.'
             )
         if point_labels is None:
-            return np.empty(0, np.int64)
-        return class_indices(point_labels, np.arange(n_classes), n_rows, "point_labels")
+            return None
+        n_rows, n_classes = proba.shape
+        points = class_indices(point_labels, np.arange(n_classes), n_rows, "point_labels")
+        placed: NDArray[np.int64] = beside(proba, points, "point_labels")
+        return placed
 
 
 @dataclass(frozen=True)
@@ -191,6 +200,17 @@ def as_growth(growth: Any) -> GrowthRule:
     if isinstance(growth, str) and growth in GROWTH_RULES:
         return GROWTH_RULES[growth]()
     raise ValueError(f"growth={growth!r} is not known; the growth rules are {list(GROWTH_RULES)}.")
+
+
+def _backend(proba: Any) -> Any:
+    """The kernels for rows that are where these are."""
+    if on_device(proba):
+        from ordinalrisk.kernels import gpu
+
+        return gpu
+    from ordinalrisk.kernels import cpu
+
+    return cpu
 
 
 def _checked(

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.labels import as_classes, class_indices
+from ordinalrisk import device
+from ordinalrisk.device import beside, on_device, to_host
+from ordinalrisk.labels import Classes, as_classes, class_indices
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,29 +66,41 @@ class IntervalSet:
                 f"labels 0 .. {len(self.classes) - 1}."
             )
 
-    @property
-    def lower(self) -> NDArray[Any]:
-        """The first label of each row's interval."""
-        return self.classes[self.lower_index]
+    @classmethod
+    def of(
+        cls, lower_index: NDArray[np.int32], upper_index: NDArray[np.int32], classes: Classes
+    ) -> IntervalSet:
+        """The set of intervals that are known to be right: nothing is checked."""
+        sets = cls.__new__(cls)
+        sets.lower_index, sets.upper_index = _read_only(lower_index), _read_only(upper_index)
+        sets.classes = classes
+        return sets
 
     @property
-    def upper(self) -> NDArray[Any]:
+    def lower(self) -> Any:
+        """The first label of each row's interval."""
+        return self._labels(self.lower_index)
+
+    @property
+    def upper(self) -> Any:
         """The last label of each row's interval."""
-        return self.classes[self.upper_index]
+        return self._labels(self.upper_index)
 
     @property
     def size(self) -> NDArray[np.int32]:
         """How many labels each interval holds."""
-        return self.upper_index - self.lower_index + np.int32(1)
+        return self.upper_index - self.lower_index + 1
 
     @property
     def centroid(self) -> NDArray[np.float64]:
         """The middle of each interval, on the scale of label positions ``0 .. K-1``."""
-        return (self.lower_index + self.upper_index) / 2
+        twice: Any = self.lower_index + self.upper_index
+        middle: NDArray[np.float64] = (twice.double() if on_device(twice) else twice) / 2
+        return middle
 
     def mask(self) -> NDArray[np.bool_]:
         """Which labels each interval holds, as an ``(n, K)`` array."""
-        label = np.arange(len(self.classes))
+        label = beside(self.lower_index, np.arange(len(self.classes)), "classes")
         inside: NDArray[np.bool_] = (self.lower_index[:, None] <= label) & (
             label <= self.upper_index[:, None]
         )
@@ -94,7 +108,7 @@ class IntervalSet:
 
     def contains(self, y: Any) -> NDArray[np.bool_]:
         """Whether each row's interval holds its label ``y``."""
-        label = class_indices(y, self.classes, len(self))
+        label = beside(self.lower_index, class_indices(y, self.classes, len(self)), "y")
         inside: NDArray[np.bool_] = (self.lower_index <= label) & (label <= self.upper_index)
         return inside
 
@@ -110,8 +124,18 @@ class IntervalSet:
 
         return pl.DataFrame(self._columns())
 
+    def cpu(self) -> IntervalSet:
+        """The same intervals on the host; itself if they are there."""
+        if not on_device(self.lower_index):
+            return self
+        return IntervalSet.of(to_host(self.lower_index), to_host(self.upper_index), self.classes)
+
+    def _labels(self, index: Any) -> Any:
+        return device.labels_at(index, self.classes) if on_device(index) else self.classes[index]
+
     def _columns(self) -> dict[str, NDArray[Any]]:
-        return {"lower": self.lower, "upper": self.upper, "size": self.size}
+        host = self.cpu()
+        return {"lower": host.lower, "upper": host.upper, "size": host.size}
 
     def __len__(self) -> int:
         return len(self.lower_index)
@@ -123,23 +147,25 @@ class IntervalSet:
     def __getitem__(self, rows: Any) -> Interval | IntervalSet:
         lower, upper = self.lower_index[rows], self.upper_index[rows]
         if np.ndim(lower) == 0:
-            return Interval(*self.classes[[lower, upper]].tolist())
-        return IntervalSet(lower, upper, self.classes)
+            return Interval(*self.classes[[int(lower), int(upper)]].tolist())
+        return IntervalSet.of(lower, upper, self.classes)
 
     def __iter__(self) -> Iterator[Interval]:
-        return map(Interval, self.lower.tolist(), self.upper.tolist())
+        host = self.cpu()
+        return map(Interval, host.lower.tolist(), host.upper.tolist())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, IntervalSet):
             return NotImplemented
+        here, there = self.cpu(), other.cpu()
         return (
-            self.classes.tolist() == other.classes.tolist()
-            and np.array_equal(self.lower_index, other.lower_index)
-            and np.array_equal(self.upper_index, other.upper_index)
+            here.classes.tolist() == there.classes.tolist()
+            and np.array_equal(here.lower_index, there.lower_index)
+            and np.array_equal(here.upper_index, there.upper_index)
         )
 
     def __repr__(self) -> str:
-        mean = f", mean size {self.size.mean():.4g}" if len(self) else ""
+        mean = f", mean size {int(self.size.sum()) / len(self):.4g}" if len(self) else ""
         lines = [f"IntervalSet of {len(self)} rows, {len(self.classes)} classes{mean}"]
         width = len(str(_ROWS_SHOWN - 1))
         for i, (lower, upper) in enumerate(self[:_ROWS_SHOWN]):
@@ -166,6 +192,8 @@ def _positions(values: Any, name: str) -> NDArray[np.int32]:
 
 
 def _read_only(array: NDArray[np.int32]) -> NDArray[np.int32]:
+    if on_device(array):  # tensors have no such flag
+        return array
     view = array.view()
     view.flags.writeable = False
     return view

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ordinalrisk import device
+from ordinalrisk.device import on_device, to_host
+from ordinalrisk.kernels import widened
 from ordinalrisk.probabilities import to_numpy
 
 Classes = NDArray[Any]
@@ -65,24 +68,26 @@ def class_indices(
     y: Any, classes: Classes, n_rows: int, name: str = "y", remedy: str = ""
 ) -> NDArray[np.int64]:
     """The position of each label of ``y`` in ``classes``; without a copy for integers ``0 .. K-1``."""
-    labels = to_numpy(y, name)
-    if labels.shape != (n_rows,):
+    labels: Any = y if on_device(y) else widened(to_numpy(y, name))
+    if (shape := tuple(labels.shape)) != (n_rows,):
         raise ValueError(
-            f"{name} must have one label for each of the {n_rows} rows of proba; got shape {labels.shape}."
+            f"{name} must have one label for each of the {n_rows} rows of proba; got shape {shape}."
         )
-    if labels.dtype.kind in "biuf" and classes.dtype.kind in "biuf":
+    if on_device(labels):
+        indices: Any = device.class_indices(labels, classes)
+    elif labels.dtype.kind in "biuf" and classes.dtype.kind in "biuf":
         indices = _numeric_indices(labels, classes)
     else:
         position = {label: k for k, label in enumerate(classes.tolist())}
         indices = np.array([position.get(label, -1) for label in _hashable(labels, name)], np.int64)
-    unknown = indices < 0
-    if unknown.any():
-        row = int(unknown.argmax())
+    if len(indices) and indices.min() < 0:
+        row = int(to_host(indices < 0).argmax())
         raise ValueError(
             f"{name}[{row}] is {labels[row].item() if hasattr(labels[row], 'item') else labels[row]!r}, "
             f"which is not one of the classes {classes.tolist()}.{remedy}"
         )
-    return indices
+    known: NDArray[np.int64] = indices
+    return known
 
 
 def require_column_order(proba: Any, classes: Classes) -> None:
@@ -109,10 +114,11 @@ def _hashable(labels: NDArray[Any], name: str) -> list[Any]:
 
 def _numeric_indices(labels: NDArray[Any], classes: Classes) -> NDArray[np.int64]:
     K = len(classes)
-    if labels.dtype.kind in "iu" and np.array_equal(classes, np.arange(K)):
-        inside = (labels >= 0) & (labels < K)
+    if labels.dtype.kind in "iu" and len(labels) and np.array_equal(classes, np.arange(K)):
         indices = labels.astype(np.int64, copy=False)
-        return indices if inside.all() else np.where(inside, indices, -1)
+        if labels.min() >= 0 and labels.max() < K:
+            return indices
+        return np.where((labels >= 0) & (labels < K), indices, -1)
     order = np.argsort(classes)
     place = np.searchsorted(classes[order], labels)
     found = order[np.minimum(place, K - 1)]

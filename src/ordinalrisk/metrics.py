@@ -6,19 +6,37 @@ interval too: exact binomial (Clopper-Pearson) for proportions, a percentile boo
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.cost_table import CostTable
+from ordinalrisk.device import to_host
 from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.labels import class_indices
 from ordinalrisk.losses import as_loss
 
 _RESAMPLES = 2_000
 Value = Any  # a float, or an array with one entry for each class
+Parameters = ParamSpec("Parameters")
+
+
+def _on_host(metric: Callable[Parameters, Value]) -> Callable[Parameters, Value]:
+    """The metric also of labels and intervals on a GPU, which are brought to the host for it."""
+
+    @wraps(metric)
+    def on_host(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
+        return metric(*map(_from_device, args), **{key: _from_device(value) for key, value in kwargs.items()})
+
+    return on_host
+
+
+def _from_device(value: Any) -> Any:
+    return value.cpu() if isinstance(value, IntervalSet) else to_host(value)
 
 
 class Estimate(NamedTuple):
@@ -34,6 +52,7 @@ class Estimate(NamedTuple):
         return f"{self.value:.4g} ({self.low:.4g} to {self.high:.4g})"
 
 
+@_on_host
 def losses(y: Any, sets: IntervalSet, loss: Any = "coverage") -> NDArray[np.float64]:
     """The loss of each row.
 
@@ -47,6 +66,7 @@ def losses(y: Any, sets: IntervalSet, loss: Any = "coverage") -> NDArray[np.floa
     return _cost_table(sets, loss)[label, nearest]
 
 
+@_on_host
 def risk(y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float | None = None) -> Value:
     """The mean loss.
 
@@ -59,6 +79,7 @@ def risk(y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float
     return _mean_loss(losses(y, sets, loss), _cost_table(sets, loss), confidence)
 
 
+@_on_host
 def coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> Value:
     """The share of rows whose interval holds the label.
 
@@ -71,6 +92,7 @@ def coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> V
     return _proportion(losses(y, sets) == 0, confidence)
 
 
+@_on_host
 def class_coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> Value:
     """Coverage of the rows of each true class; NaN for a class without rows.
 
@@ -83,6 +105,7 @@ def class_coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None
     return _stacked([_proportion(covered[label == k], confidence) for k in range(len(sets.classes))])
 
 
+@_on_host
 def class_risk(
     y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float | None = None
 ) -> Value:
@@ -97,6 +120,7 @@ def class_risk(
     return _stacked([_mean_loss(cost[label == k], table[k], confidence) for k in range(len(table))])
 
 
+@_on_host
 def mean_size(sets: IntervalSet, *, confidence: float | None = None) -> Value:
     """The mean number of labels in an interval.
 
@@ -108,6 +132,7 @@ def mean_size(sets: IntervalSet, *, confidence: float | None = None) -> Value:
     return _mean(sets.size, confidence)
 
 
+@_on_host
 def size_histogram(sets: IntervalSet, *, confidence: float | None = None) -> Value:
     """The share of intervals of size ``1 .. K``.
 
@@ -120,6 +145,7 @@ def size_histogram(sets: IntervalSet, *, confidence: float | None = None) -> Val
     return _histogram(sets.size, size, confidence)
 
 
+@_on_host
 def centroid_histogram(sets: IntervalSet, *, confidence: float | None = None) -> Value:
     """The share of intervals centred at ``0, 0.5, 1, .., K-1``.
 
@@ -131,6 +157,7 @@ def centroid_histogram(sets: IntervalSet, *, confidence: float | None = None) ->
     return _histogram(sets.centroid, np.arange(2 * len(sets.classes) - 1) / 2, confidence)
 
 
+@_on_host
 def distance_when_missed(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> Value:
     """The mean number of labels between the truth and the interval where it is missed; NaN if it never is.
 

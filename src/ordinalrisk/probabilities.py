@@ -13,6 +13,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from ordinalrisk.device import on_device, to_host
+from ordinalrisk.kernels import BFLOAT16, SUM_TOLERANCE, widened
+
 __all__ = ["from_cumulative", "from_cumulative_logits", "from_logprobs", "min_shift", "softmax"]
 
 
@@ -130,23 +133,29 @@ def from_logprobs(
     return np.array(proba)
 
 
-def as_matrix(values: Any, name: str = "proba", fewest: int = 2) -> NDArray[Any]:
-    """``values`` as a two-dimensional float32 or float64 array, without a copy wherever that is possible.
+def as_matrix(values: Any, name: str = "proba", fewest: int = 2) -> Any:
+    """``values`` as a two-dimensional array of floats, without a copy wherever that is possible.
 
-    Takes numpy arrays, nested lists, pandas and polars frames, pyarrow tables and torch CPU tensors.
+    Takes numpy arrays, nested lists, pandas and polars frames, pyarrow tables and torch tensors. Floats of
+    16, 32 and 64 bits stay as they are; other numbers become float64.
     """
-    array = to_numpy(values, name)
+    array: Any = values.detach() if on_device(values) else to_numpy(values, name)
+    shape = tuple(array.shape)
     if array.ndim != 2:
         raise ValueError(
-            f"{name} must have shape (n_rows, n_classes), one column for each class; got shape {array.shape}."
+            f"{name} must have shape (n_rows, n_classes), one column for each class; got shape {shape}."
         )
-    if array.shape[0] == 0:
-        raise ValueError(f"{name} has no rows; got shape {array.shape}.")
-    if array.shape[1] < fewest:
-        raise ValueError(
-            f"{name} needs at least {fewest} columns, one for each class; got shape {array.shape}."
-        )
-    if array.dtype in (np.float32, np.float64):
+    if shape[0] == 0:
+        raise ValueError(f"{name} has no rows; got shape {shape}.")
+    if shape[1] < fewest:
+        raise ValueError(f"{name} needs at least {fewest} columns, one for each class; got shape {shape}.")
+    if on_device(array):
+        if str(array.dtype).removeprefix("torch.") in SUM_TOLERANCE:
+            return array
+        if not array.is_complex() and not array.is_floating_point():
+            return array.double()
+        raise ValueError(f"{name} must hold numbers of 16, 32 or 64 bits; got {array.dtype}.")
+    if array.dtype in (np.float32, np.float64, np.float16, BFLOAT16):
         return array
     if array.dtype.kind in "biuf" or (
         array.dtype == object and not any(isinstance(v, str) for v in array.flat)
@@ -172,7 +181,12 @@ def _to_numpy(values: Any, name: str) -> NDArray[Any]:
         if values.device.type != "cpu":
             raise ValueError(f"{name} is on device {values.device}; move it with {name}.cpu() first.")
         tensor = values.detach()
-        array: NDArray[Any] = (tensor.float() if "bfloat16" in str(tensor.dtype) else tensor).numpy()
+        if "bfloat16" in str(tensor.dtype):
+            import torch
+
+            bits: NDArray[Any] = tensor.view(torch.int16).numpy()
+            return bits.view(BFLOAT16)
+        array: NDArray[Any] = tensor.numpy()
         return array
     if library == "pyarrow" and hasattr(values, "columns"):
         matrix = np.empty((values.num_rows, values.num_columns), order="F")
@@ -196,14 +210,15 @@ def _to_numpy(values: Any, name: str) -> NDArray[Any]:
         shown[np.ma.getmaskarray(values)] = None
         return shown
     try:
-        return np.asarray(values)
+        plain = np.asarray(values)
     except ValueError:
         raise ValueError(f"The rows of {name} differ in length.") from None
+    return plain.view(BFLOAT16) if plain.dtype.name == "bfloat16" else plain
 
 
 def raise_invalid_row(proba: NDArray[Any], row: int) -> NoReturn:
     """Say what is wrong with a row that is no probability vector."""
-    p = proba[row].astype(np.float64)
+    p = to_host(proba[row].double()) if on_device(proba) else widened(proba[[row]])[0].astype(np.float64)
     wrong = ~(np.isfinite(p) & (p >= 0))
     if wrong.any():
         column = int(wrong.argmax())
@@ -244,7 +259,7 @@ def _holds_missing(array: NDArray[Any]) -> bool:
 
 
 def _finite(values: Any, name: str, fewest: int = 2) -> NDArray[np.float64]:
-    array = as_matrix(values, name, fewest).astype(np.float64)
+    array = widened(as_matrix(to_numpy(values, name), name, fewest)).astype(np.float64)
     bad = ~np.isfinite(array)
     if bad.any():
         row, column = np.argwhere(bad)[0]

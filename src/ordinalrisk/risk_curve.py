@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ordinalrisk.steps import SortedSteps, Steps
 
-@dataclass(frozen=True, eq=False)
+
+class AnySteps(Protocol):
+    """The steps of the losses, wherever they lie."""
+
+    @property
+    def in_order(self) -> SortedSteps:
+        """The steps as a curve, on the host."""
+
+    def first_level_above(self, budget: int) -> float:
+        """The lowest level at which the steps up to it add up to more than ``budget``; infinite if none."""
+
+
 class RiskCurve:
-    """Sorted levels and, for each, the total loss once the labels at that level have dropped out.
+    """For each level, the total loss once the labels at that level have dropped out.
 
     The total loss at threshold ``tau`` counts every step at a level below ``tau``. It is a whole number of
-    ``unit``, so sums and comparisons are exact. One curve answers every ``alpha`` in O(log n).
+    ``unit``, so sums and comparisons are exact. One curve answers every ``alpha``: the first in O(n), and in
+    O(log n) once it is sorted, which the first look at ``levels``, ``totals`` or ``most_tied`` does.
 
     Attributes
     ----------
@@ -45,29 +57,35 @@ class RiskCurve:
     0.3
     """
 
-    levels: NDArray[np.float64]
-    totals: NDArray[Any]
-    unit: Fraction
-    n_rows: int
-    bound: Fraction
-    most_tied: int
+    def __init__(self, steps: AnySteps, *, unit: Fraction, n_rows: int, bound: Fraction) -> None:
+        self._steps = steps
+        self._is_new = True
+        self.unit = unit
+        self.n_rows = n_rows
+        self.bound = bound
 
     @classmethod
     def from_steps(
         cls, at: NDArray[np.float64], by: NDArray[Any], *, unit: Fraction, n_rows: int, bound: Fraction
     ) -> RiskCurve:
         """The curve of losses that step up at the levels ``at`` by so many units each."""
-        if by.dtype != object and len(by) * int(bound / unit) >= 2**63:
-            by = by.astype(object)
-        if not len(at):
-            return cls(at, by, unit, n_rows, bound, most_tied=0)
-        order = None if (by == by[0]).all() else np.argsort(at)  # equal steps need no company when sorted
-        at = np.sort(at) if order is None else at[order]
-        last_of_its_level = np.append(at[1:] != at[:-1], True)
-        last = np.flatnonzero(last_of_its_level)
-        totals = by[0] * (last + 1).astype(by.dtype) if order is None else np.cumsum(by[order])[last]
-        most_tied = int(max(last[0] + 1, np.diff(last).max(initial=1)))
-        return cls(at[last_of_its_level], totals, unit, n_rows, bound, most_tied)
+        return cls(Steps(at, by, int(bound / unit)), unit=unit, n_rows=n_rows, bound=bound)
+
+    @property
+    def levels(self) -> NDArray[np.float64]:  # noqa: D102 - an attribute, documented as such
+        return self._in_order().levels
+
+    @property
+    def totals(self) -> NDArray[Any]:  # noqa: D102
+        return self._in_order().totals
+
+    @property
+    def most_tied(self) -> int:  # noqa: D102
+        return self._in_order().most_tied
+
+    def _in_order(self) -> SortedSteps:
+        self._steps = in_order = self._steps.in_order
+        return in_order
 
     def total_loss(self, threshold: float) -> Fraction:
         """The sum of the calibration rows' losses at ``threshold``, exactly."""
@@ -80,9 +98,9 @@ class RiskCurve:
 
     def first_level_above(self, budget: Fraction) -> float:
         """The largest threshold whose total loss is at most ``budget``; infinite if every step fits."""
-        units = math.floor(budget / self.unit)
-        step = int(np.searchsorted(self.totals, units, side="right"))
-        return float(self.levels[step]) if step < len(self.levels) else math.inf
+        steps = self._steps if self._is_new else self._in_order()  # who asks twice will ask again
+        self._is_new = False
+        return steps.first_level_above(math.floor(budget / self.unit))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RiskCurve):

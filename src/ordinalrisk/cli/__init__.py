@@ -13,6 +13,7 @@ from ordinalrisk import __version__
 from ordinalrisk.cli import terminal
 from ordinalrisk.cli.demo import demo
 from ordinalrisk.cli.reproduce import reproduce
+from ordinalrisk.cli.warmup import warmup
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
@@ -21,6 +22,7 @@ app.command(short_help="Run the paper's simulation.")(terminal.stoppable(demo))
 app.command(short_help="Run the paper's experiments beside their published numbers.")(
     terminal.stoppable(reproduce)
 )
+app.command(short_help="Compile ahead of the first call.")(terminal.stoppable(warmup))
 
 
 def _print_version(wanted: bool) -> None:
@@ -43,4 +45,5 @@ def main(
       ordinalrisk demo --trials 10       a quick look
       ordinalrisk reproduce simulated    Table 1 of the paper and its figures
       ordinalrisk reproduce --help       the options
+      ordinalrisk warmup                 compile now, for quick first calls later
     """  # noqa: D301 - a backspace keeps the lines of the paragraph apart

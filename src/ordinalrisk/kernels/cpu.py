@@ -1,19 +1,20 @@
 """The growth rules compiled by numba, over blocks of rows in threads.
 
-Every rule mirrors its namesake in :mod:`ordinalrisk.kernels.reference` and gives the same bits. What differs:
-rows are taken a tile at a time with one vector lane for each row, growth stops once the threshold is
-passed, and each row is checked while it is read. Kernels release the interpreter lock and run in plain
-Python threads, so they may be called from any thread or process, nested or not.
+Every rule mirrors its namesake in :mod:`ordinalrisk.kernels.reference` and gives the same bits. Rows are
+taken a tile at a time. Those whose result rounding can't change are done at a glance, in vector registers;
+the others are worked out as in the reference, with one vector lane for each row where they have work in
+common. Each row is checked while it is read. Kernels release the interpreter lock and run in plain Python
+threads, so they may be called from any thread or process, nested or not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
 from math import inf
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numba
 import numpy as np
@@ -21,26 +22,33 @@ from numba import njit, types
 from numpy.typing import NDArray
 
 from ordinalrisk.cost_table import DIAGONAL, RUNNING, GainTables
-from ordinalrisk.kernels import SUM_TOLERANCE, InvalidRow
+from ordinalrisk.kernels import POINTS, RULES, SUM_TOLERANCE, InvalidRow, number_type, widened
+from ordinalrisk.kernels.vectors import (
+    LANES,
+    first_and_count_at_least,
+    labels_at_least,
+    labels_between,
+    sum_sign_and_largest,
+)
 
-RULES = {"paper": 0, "frontier": 1, "adaptive": 2, "rps": 3}
 PAPER, FRONTIER, ADAPTIVE, RPS = RULES.values()
-POINTS = {"mode": 0, "bayes": 1, "median": 2, "given": 3}
 MODE, BAYES, MEDIAN, GIVEN = POINTS.values()
 
 # The workspace: a tile (PARTS, K, TILE) of what is computed for many rows at once, single numbers for each of
-# its rows in lanes (LANES, TILE), and a table (ROW_PARTS, K) of what is computed for one row at a time. Loops
-# over lanes read before they choose, so that the compiler can choose without a branch, in vector registers.
+# its rows in lanes (N_LANES, TILE), and a table (ROW_PARTS, K) of what is computed for one row at a time.
+# Loops over lanes read before they choose, so that the compiler can choose without a branch, in registers.
 TILE = 64
 P, LEFT, RIGHT, HEAD, TAIL = range(5)
 PARTS = 5
-POINT, BEST, SECOND, TOTAL, LOWER, UPPER, GAP, CLEAR, MISSED = range(9)
-LANES = 9
+POINT, BEST, SECOND, TOTAL, LOWER, UPPER, GAP, CLEAR, MISSED, ROW = range(10)
+N_LANES = 10
 LEVEL, SLOPE, BLOCK_TOTAL, BLOCK_MEAN, BLOCK_SIZE = range(5)
 ROW_PARTS = 5
 
 ALL_VALID = -1
+N_COMPILED = 8
 ROWS_WORTH_A_THREAD = 16_384
+NUMBERS_COPIED_AT_ONCE = 65_536
 NOT_GIVEN = np.empty(0, np.int64)
 
 # By how much of the threshold the runner-up must be worse for a set to be known without pooling; and the
@@ -57,27 +65,29 @@ Ends = NDArray[np.int32]
 Result = TypeVar("Result")
 
 
-def point_labels(proba: NDArray[Any], costs: GainTables, point: str, given: Labels = NOT_GIVEN) -> Labels:
+def point_labels(proba: NDArray[Any], costs: GainTables, point: str, given: Labels | None = None) -> Labels:
     """The label each interval grows from."""
     points = np.empty(len(proba), np.int64)
-    kernel = _compiled(_point_labels, proba.dtype)
+    given = NOT_GIVEN if given is None else given
+    how = (costs, POINTS[point], SUM_TOLERANCE[number_type(proba)])
 
     def block(rows: slice) -> None:
-        bad = kernel(proba[rows], given[rows], points[rows], costs, POINTS[point], *_workspace(proba))
-        _require_valid(bad, rows.start)
+        for here, p in _plain(proba, rows):
+            bad = _compiled(_point_labels, p.dtype)(p, given[here], points[here], *how, *_workspace(p))
+            _require_valid(bad, here.start)
 
     _over_blocks(block, len(proba))
     return points
 
 
 def levels(
-    proba: NDArray[Any], costs: GainTables, rule: str, point: str, given: Labels = NOT_GIVEN
+    proba: NDArray[Any], costs: GainTables, rule: str, point: str, given: Labels | None = None
 ) -> Floats:
     """``e[i, j]``: the largest threshold at which label ``j`` belongs to the interval of row ``i``."""
     points = point_labels(proba, costs, point, given)
     out = np.empty(proba.shape)
-    kernel = _compiled(_levels, proba.dtype)
-    kernel(proba, points, out, costs, RULES[rule], *_workspace(proba))
+    for here, p in _plain(proba, slice(0, len(proba))):
+        _compiled(_levels, p.dtype)(p, points[here], out[here], costs, RULES[rule], *_workspace(p))
     return out
 
 
@@ -87,25 +97,20 @@ def intervals(
     rule: str,
     point: str,
     threshold: float,
-    given: Labels = NOT_GIVEN,
+    given: Labels | None = None,
 ) -> tuple[Ends, Ends]:
     """First and last label of each row's set ``{j : e_j >= threshold}``."""
     lower, upper = np.empty(len(proba), np.int32), np.empty(len(proba), np.int32)
-    kernel = _compiled(_intervals, proba.dtype)
+    given = NOT_GIVEN if given is None else given
+    tolerance = SUM_TOLERANCE[number_type(proba)]
+    how = (costs, RULES[rule], POINTS[point], threshold, tolerance)
 
     def block(rows: slice) -> None:
-        bad = kernel(
-            proba[rows],
-            given[rows],
-            lower[rows],
-            upper[rows],
-            costs,
-            RULES[rule],
-            POINTS[point],
-            threshold,
-            *_workspace(proba),
-        )
-        _require_valid(bad, rows.start)
+        for here, p in _plain(proba, rows):
+            bad = _compiled(_intervals, p.dtype)(
+                p, given[here], lower[here], upper[here], *how, _glance(p.dtype, *how), *_workspace(p)
+            )
+            _require_valid(bad, here.start)
 
     _over_blocks(block, len(proba))
     return lower, upper
@@ -117,31 +122,116 @@ def steps(
     costs: GainTables,
     rule: str,
     point: str,
-    given: Labels = NOT_GIVEN,
+    given: Labels | None = None,
 ) -> tuple[Floats, Ends, Ends]:
-    """Where each row's loss steps up as the threshold rises, and between which entries of the cost table."""
-    kernel = _compiled(_steps, proba.dtype)
-    shared = (costs, RULES[rule], POINTS[point])
+    """Where each row's loss steps up as the threshold rises, and between which entries of the cost table.
+
+    The steps are in no particular order.
+    """
+    given = NOT_GIVEN if given is None else given
+    tolerance = SUM_TOLERANCE[number_type(proba)]
+    how = (costs, RULES[rule], POINTS[point], tolerance)
 
     def block(rows: slice) -> list[tuple[Floats, Ends, Ends]]:
         parts = []
-        row, n = rows.start, rows.stop - rows.start
-        room = max(n, TILE * proba.shape[1])
-        while row < rows.stop:
-            at, before, after = np.empty(room), np.empty(room, np.int32), np.empty(room, np.int32)
-            here = slice(row, rows.stop)
-            done, found, bad = kernel(
-                proba[here], given[here], labels[here], at, before, after, *shared, *_workspace(proba)
-            )
-            _require_valid(bad, row)
-            parts.append((at[:found], before[:found], after[:found]))
-            row += done
+        for here, p in _plain(proba, rows):
+            room = max(len(p), TILE * p.shape[1])
+            glance = _glance(p.dtype, *how[:3], 1.0, tolerance)
+            done = 0
+            while done < len(p):
+                at, before, after = np.empty(room), np.empty(room, np.int32), np.empty(room, np.int32)
+                left = slice(here.start + done, here.stop)
+                n_done, found, bad = _compiled(_steps, p.dtype)(
+                    p[done:], given[left], labels[left], at, before, after, *how, glance, *_workspace(p)
+                )
+                _require_valid(bad, left.start)
+                parts.append((at[:found], before[:found], after[:found]))
+                done += n_done
         return parts
 
-    blocks = _over_blocks(block, len(proba), spare=1)  # the fingerprint of the data is taken meanwhile
+    blocks = _over_blocks(block, len(proba))
     parts = [part for parts in blocks for part in parts]
     at, before, after = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return at, before, after
+
+
+def compile_ahead() -> Iterator[str]:
+    """Compile every kernel for every number type; their names, as they are ready."""
+    for dtype in MARGIN:
+        for kernel in (_point_labels, _levels, _intervals, _steps):
+            _compiled(kernel, dtype)
+            yield f"{kernel.__name__.lstrip('_')}, {dtype}"
+
+
+def cache_folder() -> str | None:
+    """Where compiled kernels are kept; None if no folder could be written."""
+    folder: str | None = _compiled(_intervals, np.dtype(np.float32)).stats.cache_path
+    return folder
+
+
+class Glance(NamedTuple):
+    """What doing a row of a weighted loss at a glance needs, in the number type of the rows.
+
+    ``nearly`` and ``enough`` bracket the probability with which a label's gain reaches the threshold,
+    ``below`` and ``above`` times a gain those that rounding could confuse with it. ``smallest`` is far from
+    denormal, ``slack`` is how far the sum may seem to be from 1.
+    """
+
+    suffices: bool
+    keep: NDArray[Any]
+    weights: NDArray[Any]
+    exact_weights: Floats
+    nearly: NDArray[Any]
+    enough: NDArray[Any]
+    above: Any
+    below: Any
+    smallest: Any
+    slack: float
+
+
+MARGIN = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-11}
+SMALLEST_SEEN = {np.dtype(np.float32): 1e-28, np.dtype(np.float64): 1e-280}
+
+
+def _glance(
+    dtype: np.dtype[Any], costs: GainTables, rule: int, point: int, threshold: float, tolerance: float
+) -> Glance:
+    K, h = len(costs.mode_weights), costs.mode_weights
+    width, margin, smallest = -(-K // LANES) * LANES, MARGIN[dtype], SMALLEST_SEEN[dtype]
+    keep, weights = np.zeros(width, f"i{dtype.itemsize}"), np.zeros(width, dtype)
+    nearly, enough = np.full((2, width), inf, dtype)
+    with np.errstate(all="ignore"):  # what is out of range is not done at a glance
+        keep[:K], weights[:K] = -1, h
+        nearly[:K], enough[:K] = threshold * (1 - margin) / h, threshold * (1 + margin) / h
+    in_range = smallest < h[h > 0].min() and h.max() < 1 / smallest and smallest < nearly[:K].min() < inf
+    return Glance(
+        costs.weighted
+        and rule == FRONTIER
+        and point == MODE
+        and in_range
+        and K <= MOST_CLEAR_CLASSES
+        and not numba.config.DISABLE_JIT,
+        keep,
+        weights,
+        h,
+        nearly,
+        enough,
+        dtype.type(1 + margin),
+        dtype.type(1 - margin),
+        dtype.type(smallest),
+        tolerance - (width // LANES + 8) * float(np.finfo(dtype).eps),
+    )
+
+
+def _plain(proba: NDArray[Any], rows: slice) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """The rows as float32 or float64 in row order: as they are, or else copied a few at a time."""
+    if proba.dtype in MARGIN and proba.flags.c_contiguous:
+        yield rows, proba[rows]
+        return
+    at_once = max(TILE, NUMBERS_COPIED_AT_ONCE // proba.shape[1])
+    for start in range(rows.start, rows.stop, at_once):
+        here = slice(start, min(start + at_once, rows.stop))
+        yield here, np.ascontiguousarray(widened(proba[here]))
 
 
 def _require_valid(bad: int, first_row: int) -> None:
@@ -151,63 +241,61 @@ def _require_valid(bad: int, first_row: int) -> None:
 
 def _workspace(proba: NDArray[Any]) -> tuple[Floats, Floats, Floats]:
     K = proba.shape[1]
-    return np.empty((PARTS, K, TILE)), np.empty((LANES, TILE)), np.empty((ROW_PARTS, K))
+    return np.empty((PARTS, K, TILE)), np.empty((N_LANES, TILE)), np.empty((ROW_PARTS, K))
 
 
-def _over_blocks(run: Callable[[slice], Result], n: int, spare: int = 0) -> list[Result]:
-    """``run`` for each block of rows, the blocks' results in order; ``spare`` cores are left to others."""
-    n_blocks = max(1, min(numba.config.NUMBA_NUM_THREADS - spare, n // ROWS_WORTH_A_THREAD))
+def _over_blocks(run: Callable[[slice], Result], n: int) -> list[Result]:
+    """``run`` for each block of rows, the blocks' results in order."""
+    n_blocks = max(1, min(numba.config.NUMBA_NUM_THREADS, n // ROWS_WORTH_A_THREAD))
     edges = [n * b // n_blocks for b in range(n_blocks + 1)]
     blocks = [slice(*pair) for pair in pairwise(edges)]
     if n_blocks == 1:
         return [run(blocks[0])]
-    with ThreadPoolExecutor(n_blocks) as pool:
-        return list(pool.map(run, blocks))
+    with ThreadPoolExecutor(n_blocks - 1) as pool:
+        others = [pool.submit(run, block) for block in blocks[1:]]
+        return [run(blocks[0]), *(other.result() for other in others)]
 
 
 @cache
-def _compiled(kernel: Callable[..., Any], dtype: np.dtype[Any]) -> Callable[..., Any]:
-    """``kernel`` for probabilities of one number type, whatever their memory layout.
-
-    Read-only parameters of any layout accept every array, so there is one compilation and not one for each
-    of C order, Fortran order, strided, writable and read-only.
-    """
-    proba = types.Array(numba.from_dtype(dtype), 2, "A", readonly=True)
+def _compiled(kernel: Callable[..., Any], dtype: np.dtype[Any]) -> Any:
+    """``kernel`` for probabilities of one number type; their array may be read-only."""
+    number = numba.from_dtype(dtype)
+    proba = types.Array(number, 2, "C", readonly=True)
     labels = types.Array(types.int64, 1, "A", readonly=True)
     costs = numba.typeof(_EXAMPLE_COSTS)
-    code, ends = types.int64, types.int32[::1]
+    glance = numba.typeof(_glance(dtype, _EXAMPLE_COSTS, FRONTIER, MODE, 0.5, 0.0))
+    code, ends, real = types.int64, types.int32[::1], types.float64
     tile, lane = types.float64[:, :, ::1], types.float64[:, ::1]
     rest = {
-        _point_labels: (labels, types.int64[::1], costs, code),
-        _levels: (labels, types.float64[:, ::1], costs, code),
-        _intervals: (labels, ends, ends, costs, code, code, types.float64),
-        _steps: (labels, labels, types.float64[::1], ends, ends, costs, code, code),
+        _point_labels: (labels, types.int64[::1], costs, code, real),
+        _levels: (labels, lane, costs, code),
+        _intervals: (labels, ends, ends, costs, code, code, real, real, glance),
+        _steps: (labels, labels, types.float64[::1], ends, ends, costs, code, code, real, glance),
     }
     signature = (proba, *rest[kernel], tile, lane, lane)
-    compiled: Callable[..., Any]
     try:
-        compiled = njit(signature, **_OPTIONS, cache=True)(kernel)
+        return njit(signature, **_OPTIONS, cache=True)(kernel)
     except RuntimeError:  # a read-only image without a home: nowhere to keep what was compiled
-        compiled = njit(signature, **_OPTIONS)(kernel)
-    return compiled
+        return njit(signature, **_OPTIONS)(kernel)
 
 
 # Without numba's reference counting, since nothing is allocated here: its atomic counters, on arrays that
 # threads share, would cost more than the work itself.
 _OPTIONS = {"nogil": True, "_nrt": False}
 _helper = njit(**_OPTIONS)
+_inlined = njit(**_OPTIONS, forceinline=True)  # for each row, where passing so many arrays would take longer
 _EXAMPLE_COSTS = GainTables(
-    np.empty((2, 2)), np.empty((2, 2)), 0, np.empty(2), np.empty((2, 2), np.int64), True, 1.0
+    np.zeros((2, 2)), np.zeros((2, 2)), 0, np.ones(2), np.zeros((2, 2), np.int64), True, 1.0
 )
 
 
-def _point_labels(proba, given, points, costs, point, tile, lane, row):
+def _point_labels(proba, given, points, costs, point, tolerance, tile, lane, row):
     for start in range(0, proba.shape[0], TILE):
-        count = min(TILE, proba.shape[0] - start)
-        bad = _load(proba, start, count, tile)
+        count = _all_rows(start, proba.shape[0], lane)
+        bad = _load(proba, count, tolerance, tile, lane)
         if bad != ALL_VALID:
-            return start + bad
-        _find_points(costs, point, given, start, count, tile, lane)
+            return bad
+        _find_points(costs, point, given, count, tile, lane)
         for q in range(count):
             points[start + q] = int(lane[POINT, q])
     return ALL_VALID
@@ -215,8 +303,8 @@ def _point_labels(proba, given, points, costs, point, tile, lane, row):
 
 def _levels(proba, points, out, costs, rule, tile, lane, row):
     for start in range(0, proba.shape[0], TILE):
-        count = min(TILE, proba.shape[0] - start)
-        _load(proba, start, count, tile)
+        count = _all_rows(start, proba.shape[0], lane)
+        _load(proba, count, inf, tile, lane)
         _prepare(costs, rule, count, tile)
         for q in range(count):
             _grow(costs, rule, points[start + q], -inf, q, tile, row)
@@ -224,95 +312,217 @@ def _levels(proba, points, out, costs, rule, tile, lane, row):
                 out[start + q, j] = row[LEVEL, j]
 
 
-def _intervals(proba, given, lower, upper, costs, rule, point, threshold, tile, lane, row):
-    for start in range(0, proba.shape[0], TILE):
-        count = min(TILE, proba.shape[0] - start)
-        bad = _read(proba, given, costs, rule, point, start, count, tile, lane)
+def _intervals(proba, given, lower, upper, costs, rule, point, threshold, tolerance, glance, tile, lane, row):
+    n = proba.shape[0]
+    n_in_view = _rows_in_view(proba)
+    for start in range(0, n, TILE):
+        if glance.suffices and start + TILE <= n_in_view:
+            count = _runs_at_a_glance(proba, lower, upper, glance, start, lane)
+        else:
+            count = _all_rows(start, n, lane)
+        if count == 0:
+            continue
+        bad = _read(proba, given, costs, rule, point, tolerance, count, tile, lane)
         if bad != ALL_VALID:
-            return start + bad
-        if rule == FRONTIER:
+            return bad
+        n_clear = 0
+        if rule == FRONTIER and costs.shape == RUNNING:
+            n_clear = _find_ends_of_falling_gains(threshold, count, tile, lane)
+        elif rule == FRONTIER:
             n_clear = _find_clear_intervals(costs, threshold, count, tile, lane)
-            for q in range(count):
-                lower[start + q] = np.int32(lane[LOWER, q])
-                upper[start + q] = np.int32(lane[UPPER, q])
-            if n_clear == count:
-                continue
         for q in range(count):
-            if rule != FRONTIER or lane[CLEAR, q] == 0.0:
-                m = int(lane[POINT, q])
-                lower[start + q], upper[start + q] = _grow(costs, rule, m, threshold, q, tile, row)
+            i = int(lane[ROW, q])
+            if rule == FRONTIER and (n_clear == count or lane[CLEAR, q] == 1.0):
+                lower[i], upper[i] = np.int32(lane[LOWER, q]), np.int32(lane[UPPER, q])
+            else:
+                lower[i], upper[i] = _grow(costs, rule, int(lane[POINT, q]), threshold, q, tile, row)
     return ALL_VALID
 
 
-def _steps(proba, given, labels, at, before, after, costs, rule, point, tile, lane, row):
+def _steps(proba, given, labels, at, before, after, costs, rule, point, tolerance, glance, tile, lane, row):
     """Fill the room given, if the rows last; rows done, steps found, first invalid row."""
     n, K = proba.shape
+    n_in_view = _rows_in_view(proba)
     found = 0
     for start in range(0, n, TILE):
         if found + TILE * (K - 1) > at.size:
             return start, found, ALL_VALID
-        count = min(TILE, n - start)
-        bad = _read(proba, given, costs, rule, point, start, count, tile, lane)
+        if glance.suffices and start + TILE <= n_in_view:
+            count, found = _steps_at_a_glance(proba, labels, at, before, after, glance, start, found, lane)
+        else:
+            count = _all_rows(start, n, lane)
+        if count == 0:
+            continue
+        bad = _read(proba, given, costs, rule, point, tolerance, count, tile, lane)
         if bad != ALL_VALID:
-            return start, found, start + bad
-        if rule == FRONTIER:
+            return start, found, bad
+        if rule == FRONTIER and costs.shape != RUNNING:
             _find_gains_that_fall(count, tile, lane)
         n_missed = 0
         for q in range(count):
             lane[MISSED, n_missed] = q
-            n_missed += costs.rank[labels[start + q], int(lane[POINT, q])] > 0
+            n_missed += costs.rank[labels[int(lane[ROW, q])], int(lane[POINT, q])] > 0
         for t in range(n_missed):
             q = int(lane[MISSED, t])
-            y, m = labels[start + q], int(lane[POINT, q])
+            y, m = labels[int(lane[ROW, q])], int(lane[POINT, q])
             towards, gains = (1, LEFT) if m > y else (-1, RIGHT)
-            as_they_are = rule == FRONTIER and lane[CLEAR, q] == 1.0
-            if rule == FRONTIER and not as_they_are:
+            if rule != FRONTIER:
+                _grow(costs, rule, m, -inf, q, tile, row)
+            elif costs.shape == RUNNING or lane[CLEAR, q] == 1.0:
+                for j in range(y, m, towards):
+                    row[LEVEL, j] = tile[gains, j, q]
+            else:
                 n_outward = m if m > y else K - 1 - m
                 _decreasing_slopes(gains, m - towards, -towards, n_outward, LEVEL, q, tile, row)
-            elif rule != FRONTIER:
-                _grow(costs, rule, m, -inf, q, tile, row)
-            near = y
-            while costs.rank[y, near] < costs.rank[y, m]:
-                level = tile[gains, near, q] if as_they_are else row[LEVEL, near]
-                far = near + towards
-                while far != m and level == (tile[gains, far, q] if as_they_are else row[LEVEL, far]):
-                    far += towards
-                if costs.rank[y, far] > costs.rank[y, near]:
-                    at[found] = level
-                    before[found] = y * K + near
-                    after[found] = y * K + far
-                    found += 1
-                near = far
+            found = _walk(costs, y, m, at, before, after, found, row)
     return n, found, ALL_VALID
 
 
+@_inlined
+def _walk(costs, y, m, at, before, after, found, row):
+    """Write down the steps from the label to the point label, whose levels are in ``row``."""
+    K = costs.rank.shape[0]
+    towards = 1 if m > y else -1
+    near = y
+    while costs.rank[y, near] < costs.rank[y, m]:
+        level = row[LEVEL, near]
+        far = near + towards
+        while far != m and level == row[LEVEL, far]:
+            far += towards
+        if costs.rank[y, far] > costs.rank[y, near]:
+            at[found] = level
+            before[found] = y * K + near
+            after[found] = y * K + far
+            found += 1
+        near = far
+    return found
+
+
 @_helper
-def _read(proba, given, costs, rule, point, start, count, tile, lane):
+def _rows_in_view(proba):
+    """How many rows may be read in whole vectors without leaving the array."""
+    n, K = proba.shape
+    return n - (LANES - 1) // K - 1
+
+
+@_helper
+def _all_rows(start, n, lane):
+    count = min(TILE, n - start)
+    for q in range(count):
+        lane[ROW, q] = start + q
+    return count
+
+
+@_helper
+def _runs_at_a_glance(proba, lower, upper, glance, start, lane):
+    """Intervals of a weighted loss, for the rows where no gain is near the threshold; how many others.
+
+    If the labels whose gain reaches the threshold are next to each other, they are the interval: blocks of
+    labels that all reach it have a mean that does, blocks of others have not, so no block has both. The
+    point label has the largest gain, so it is one of them, or is alone.
+    """
+    if 0 < proba.shape[1] <= LANES:  # where one vector holds a row, the compiler leaves out the loops over it
+        return _runs_of_tile(proba, lower, upper, glance, start, lane)
+    return _runs_of_tile(proba, lower, upper, glance, start, lane)
+
+
+@_inlined
+def _runs_of_tile(proba, lower, upper, glance, start, lane):
+    K = proba.shape[1]
+    left = 0
+    for i in range(start, start + TILE):
+        total, negative, near, first, last, count = labels_between(
+            proba, i * K, K, glance.keep, glance.nearly, glance.enough
+        )
+        clear = (not negative) & (not near) & (abs(total - 1.0) <= glance.slack)
+        if count == 0:
+            first, is_clear = _point_at_a_glance(proba, glance, i)
+            clear &= is_clear
+            last, count = first, 1
+        lower[i], upper[i] = np.int32(first), np.int32(last)
+        lane[ROW, left] = i
+        left += not (clear & (last - first + 1 == count))
+    return left
+
+
+@_helper
+def _steps_at_a_glance(proba, labels, at, before, after, glance, start, found, lane):
+    """Steps of the rows whose label is a block of its own; how many other rows, and how many steps so far."""
+    if 0 < proba.shape[1] <= LANES:
+        return _steps_of_tile(proba, labels, at, before, after, glance, start, found, lane)
+    return _steps_of_tile(proba, labels, at, before, after, glance, start, found, lane)
+
+
+@_inlined
+def _steps_of_tile(proba, labels, at, before, after, glance, start, found, lane):
+    K = proba.shape[1]
+    left = 0
+    for i in range(start, start + TILE):
+        y = labels[i]
+        m, clear = _point_at_a_glance(proba, glance, i)
+        costs_nothing = (m == y) | (glance.weights[y] == 0.0)
+        alone = _stands_alone(y, m, proba, glance, i) if K <= 64 else False
+        at[found] = np.float64(proba[i, y]) * glance.exact_weights[y]
+        before[found] = y * K + y
+        after[found] = y * K + y + (1 if m > y else -1)
+        found += clear & alone & (not costs_nothing)
+        lane[ROW, left] = i
+        left += not (clear & (costs_nothing | alone))
+    return left, found
+
+
+@_inlined
+def _point_at_a_glance(proba, glance, i):
+    """The point label, and whether the row is valid and no other label comes near it."""
+    K = proba.shape[1]
+    total, negative, largest = sum_sign_and_largest(proba, i * K, K, glance.keep, glance.weights)
+    m, count = first_and_count_at_least(proba, i * K, K, glance.keep, glance.weights, largest * glance.below)
+    return m, (not negative) & (abs(total - 1.0) <= glance.slack) & (count == 1)
+
+
+@_inlined
+def _stands_alone(y, m, proba, glance, i):
+    """Whether the label is a block of its own: less than every gain inward, more than every one outward."""
+    K = proba.shape[1]
+    one = np.uint64(1)
+    gain = proba[i, y] * glance.weights[y]
+    not_less, more = labels_at_least(
+        proba, i * K, K, glance.keep, glance.weights, gain * glance.below, gain * glance.above
+    )
+    low, high = np.uint64(min(y, m)), np.uint64(max(y, m))
+    inward = ((one << high) - one) & ~((one << low << one) - one)
+    outward = (one << low) - one if y < m else ~((one << high << one) - one)
+    return (gain > glance.smallest) & (more & inward == inward) & (not_less & outward == 0)
+
+
+@_helper
+def _read(proba, given, costs, rule, point, tolerance, count, tile, lane):
     """Rows into the tile with all that is the same computation in each; the first invalid one, if any."""
-    bad = _load(proba, start, count, tile)
+    bad = _load(proba, count, tolerance, tile, lane)
     if bad == ALL_VALID:
-        _find_points(costs, point, given, start, count, tile, lane)
+        _find_points(costs, point, given, count, tile, lane)
         _prepare(costs, rule, count, tile)
     return bad
 
 
 @_helper
-def _load(proba, start, count, tile):
+def _load(proba, count, tolerance, tile, lane):
     """Copy rows to the tile; the first that is no probability vector, if any."""
     for q in range(count):
+        i = int(lane[ROW, q])
         total = smallest = 0.0
         for j in range(tile.shape[1]):
-            p = np.float64(proba[start + q, j])
+            p = np.float64(proba[i, j])
             tile[P, j, q] = abs(p)  # a minus zero is a zero
             total += p
             smallest = p if p < smallest else smallest
-        if not (smallest >= 0.0 and abs(total - 1.0) <= SUM_TOLERANCE):  # so that a NaN fails
-            return q
+        if not (smallest >= 0.0 and abs(total - 1.0) <= tolerance):  # so that a NaN fails
+            return i
     return ALL_VALID
 
 
 @_helper
-def _find_points(costs, point, given, start, count, tile, lane):
+def _find_points(costs, point, given, count, tile, lane):
     K = tile.shape[1]
     for q in range(count):
         lane[POINT, q] = 0.0
@@ -344,7 +554,7 @@ def _find_points(costs, point, given, start, count, tile, lane):
                 lane[POINT, q] += lane[TOTAL, q] < 0.5
     else:
         for q in range(count):
-            lane[POINT, q] = given[start + q]
+            lane[POINT, q] = given[int(lane[ROW, q])]
 
 
 @_helper
@@ -405,6 +615,22 @@ def _head_and_tail(count, tile):
     for j in range(K - 1, 0, -1):
         for q in range(count):
             tile[TAIL, j - 1, q] = tile[TAIL, j, q] + tile[RIGHT, j, q]
+
+
+@_helper
+def _find_ends_of_falling_gains(threshold, count, tile, lane):
+    """Running sums never rise outward, so they are the frontier's levels; the number of rows, all clear."""
+    K = tile.shape[1]
+    for q in range(count):
+        lane[LOWER, q] = 0.0
+        lane[UPPER, q] = K - 1.0
+    for j in range(K - 1):
+        here, there = float(j), float(K - 1 - j)
+        for q in range(count):
+            m, left, right = lane[POINT, q], tile[LEFT, j, q], tile[RIGHT, K - 1 - j, q]
+            lane[LOWER, q] += 1.0 if (left < threshold) & (here < m) else 0.0
+            lane[UPPER, q] -= 1.0 if (right < threshold) & (there > m) else 0.0
+    return count
 
 
 @_helper

@@ -1,0 +1,92 @@
+"""Tensors on a GPU: where what is done with them differs from arrays on the host.
+
+torch is imported by what gets a tensor, and so is there already.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ordinalrisk.steps import SortedSteps, Steps
+
+if TYPE_CHECKING:
+    import torch
+
+
+def on_device(values: Any) -> bool:
+    """Whether ``values`` is a tensor on a GPU."""
+    return type(values).__module__.partition(".")[0] == "torch" and values.device.type == "cuda"
+
+
+def to_host(values: Any) -> Any:
+    """An array on the host, if ``values`` is a tensor on a GPU; else ``values`` itself."""
+    return values.cpu().numpy() if on_device(values) else values
+
+
+def beside(proba: Any, indices: Any, name: str) -> Any:
+    """``indices`` where ``proba`` is; from the host to a device, never back in silence."""
+    if on_device(proba):
+        import torch
+
+        return torch.as_tensor(indices, device=proba.device)
+    if on_device(indices):
+        raise ValueError(f"{name} is on device {indices.device}, proba is not; move it with {name}.cpu().")
+    return indices
+
+
+def class_indices(y: torch.Tensor, classes: NDArray[Any]) -> torch.Tensor:
+    """The position of each label in ``classes``, -1 for one that is not there."""
+    import torch
+
+    if classes.dtype.kind not in "biuf" or y.is_complex():
+        return torch.full(y.shape, -1, device=y.device)
+    order = np.argsort(classes)
+    known = torch.as_tensor(classes[order].astype(np.float64), device=y.device)
+    wanted = y.double()
+    place = torch.searchsorted(known, wanted).clamp_(max=len(classes) - 1)
+    found = torch.as_tensor(order, device=y.device)[place]
+    return torch.where(known[place] == wanted, found, -1)
+
+
+def labels_at(indices: torch.Tensor, classes: NDArray[Any]) -> Any:
+    """The labels at ``indices``: a tensor if they are numbers, else an array on the host."""
+    if classes.dtype.kind not in "biuf":
+        return classes[to_host(indices)]
+    import torch
+
+    return torch.as_tensor(classes, device=indices.device)[indices.long()]
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceSteps:
+    """Steps of the calibration losses that stay on the device; see :class:`ordinalrisk.steps.Steps`."""
+
+    at: torch.Tensor
+    before: torch.Tensor
+    after: torch.Tensor
+    units: NDArray[Any]
+
+    @property
+    def in_order(self) -> SortedSteps:
+        """The steps as a curve, on the host."""
+        return self._on_host().in_order
+
+    def first_level_above(self, budget: int) -> float:
+        """As for sorted steps; one number comes back from the device."""
+        import torch
+
+        if self.units.dtype == object or len(self.at) * int(self.units.max()) >= 2**63:
+            return self._on_host().first_level_above(budget)
+        units = torch.as_tensor(self.units.ravel(), device=self.at.device)
+        levels, order = torch.sort(self.at)
+        totals = torch.cumsum((units[self.after] - units[self.before])[order], 0)
+        step = int(torch.searchsorted(totals, budget, right=True))
+        return float(levels[step]) if step < len(levels) else math.inf
+
+    def _on_host(self) -> Steps:
+        return Steps.of(to_host(self.at), to_host(self.before), to_host(self.after), self.units)

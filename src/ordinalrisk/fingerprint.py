@@ -1,0 +1,83 @@
+"""A fingerprint of calibration data: one BLAKE3 digest, the same on the host and on a device.
+
+BLAKE3 hashes a tree of chunks, so cores, vector lanes and GPU threads can share the work. On a device it is
+done by :mod:`ordinalrisk.kernels.blake3_gpu`, and no data come to the host but the digest.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ROWS_AT_ONCE = 65_536
+BYTES_WORTH_A_THREAD = 1 << 22
+
+
+def fingerprint(proba: Any, labels: Any, *, threads: int | None = None) -> str:
+    r"""BLAKE3 of the shape, the number type, the probabilities and the labels, as 64 hexadecimal digits.
+
+    .. math:: H(\text{"(n, K) type\textbackslash n"} \,\|\, H(\text{proba}) \,\|\, H(\text{labels}))
+
+    The probabilities are hashed in row-major order, the labels in the smallest unsigned type that holds
+    ``K - 1``, both with the lowest byte first. So equal values of one type have one fingerprint, whatever
+    their memory layout and wherever they are.
+
+    Parameters
+    ----------
+    proba : array or torch tensor of shape (n, K)
+        float16, float32, float64 or bfloat16, which numpy lacks: an array of it has the structured type
+        ``[("bfloat16", np.uint16)]``. Hashed in place if C-contiguous, else in copied blocks of rows.
+    labels : array or torch tensor of shape (n,)
+        Integers in ``0 .. K-1``; a tensor on the same device if ``proba`` is one.
+    threads : int, optional
+        The most threads to use on the host; by default one for each core this process may use.
+
+    References
+    ----------
+    O'Connor, Aumasson, Neves, Wilcox-O'Hearn. BLAKE3: one function, fast everywhere. 2020.
+
+    Examples
+    --------
+    >>> proba = np.array([[0.5, 0.5], [0.25, 0.75]])
+    >>> fingerprint(proba, np.array([0, 1]))
+    '505a5717c1b42f1d297232627a761497479dd7394db880f517120198c6df7898'
+    >>> fingerprint(np.asfortranarray(proba), np.array([0, 1]))
+    '505a5717c1b42f1d297232627a761497479dd7394db880f517120198c6df7898'
+    """
+    small = np.min_scalar_type(max(proba.shape[1] - 1, 0))
+    if isinstance(proba, np.ndarray):
+        name = proba.dtype.names[0] if proba.dtype.names else proba.dtype.name
+        data = _header(proba.shape, name) + _digest(proba, threads) + _digest(labels.astype(small), threads)
+        return _digest(np.frombuffer(data, np.uint8), 1).hex()
+    import torch
+
+    from ordinalrisk.kernels.blake3_gpu import device_digest, digest
+
+    text = _header(tuple(proba.shape), str(proba.dtype).removeprefix("torch."))
+    header = torch.tensor(list(text), dtype=torch.uint8, device=proba.device)
+    small_labels = labels.to(getattr(torch, small.name))
+    return digest(torch.cat([header, device_digest(proba), device_digest(small_labels)])).hex()
+
+
+def _header(shape: tuple[int, ...], name: str) -> bytes:
+    return f"{shape} {name}\n".encode()
+
+
+def _digest(array: NDArray[Any], threads: int | None) -> bytes:
+    from blake3 import blake3
+
+    little = array.dtype.newbyteorder("<")
+    if threads is None:
+        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    # A number of threads, never blake3.AUTO: its threads, shared by the process, are missing after a fork,
+    # and a child would wait for them for ever.
+    hasher = blake3(max_threads=max(1, min(threads, array.nbytes // BYTES_WORTH_A_THREAD)))
+    in_place = array.flags.c_contiguous and array.dtype == little
+    rows_at_once = max(len(array), 1) if in_place else ROWS_AT_ONCE
+    for start in range(0, len(array), rows_at_once):
+        block = array[start : start + rows_at_once]
+        hasher.update(np.ascontiguousarray(block, dtype=little).reshape(-1).view(np.uint8).data)
+    return hasher.digest()

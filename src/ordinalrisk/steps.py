@@ -1,0 +1,102 @@
+"""The steps of the calibration losses, before they are put in order.
+
+One threshold asks for the level at which a running total passes a budget. That is a selection, in time
+proportional to the number of steps; sorting waits until someone asks for the whole curve.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+_FEW = 1_024
+
+
+class SortedSteps(NamedTuple):
+    """The distinct levels, ascending; the total just above each; the most steps at one level."""
+
+    levels: NDArray[np.float64]
+    totals: NDArray[Any]
+    most_tied: int
+
+    @property
+    def in_order(self) -> SortedSteps:
+        """The steps as they are."""
+        return self
+
+    def first_level_above(self, budget: int) -> float:
+        """The lowest level at which the steps up to it add up to more than ``budget``; infinite if none."""
+        step = int(np.searchsorted(self.totals, budget, side="right"))
+        return float(self.levels[step]) if step < len(self.levels) else math.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Levels at which some row's loss steps up, in any order, and by how many units.
+
+    ``by`` is one number if every step is of that size, else an array; ``largest`` is no less than any step.
+    """
+
+    at: NDArray[np.float64]
+    by: int | NDArray[Any]
+    largest: int
+
+    @classmethod
+    def of(
+        cls, at: NDArray[np.float64], before: NDArray[Any], after: NDArray[Any], units: NDArray[Any]
+    ) -> Steps:
+        """Steps between entries of a cost table in whole units, which are numbered ``y * K + k``."""
+        costs, largest = units.ravel(), int(units.max())
+        if (costs[costs > 0] == largest).all():  # every miss costs the same, so every step does
+            return cls(at, largest, largest)
+        return cls(at, costs[after] - costs[before], largest)
+
+    @property
+    def in_order(self) -> SortedSteps:
+        """The steps as a curve."""
+        if not len(self.at):
+            return SortedSteps(self.at, np.empty(0, np.int64), 0)
+        whole = np.dtype(np.int64 if len(self.at) * self.largest < 2**63 else object)
+        if isinstance(self.by, int):
+            at = np.sort(self.at)
+            last = last_of_each_level(at)
+            totals = self.by * (last + 1).astype(whole)
+        else:
+            order = np.argsort(self.at)
+            at = self.at[order]
+            last = last_of_each_level(at)
+            totals = np.cumsum(self.by[order].astype(whole, copy=False))[last]
+        return SortedSteps(at[last], totals, int(np.diff(last, prepend=-1).max()))
+
+    def first_level_above(self, budget: int) -> float:
+        """As for sorted steps, without sorting."""
+        if isinstance(self.by, int):
+            rank = budget // self.by
+            return float(np.partition(self.at, rank)[rank]) if rank < len(self.at) else math.inf
+        at, by = self.at, self.by
+        while len(at) > _FEW:
+            middle = np.partition(at, len(at) // 2)[len(at) // 2]
+            below = at < middle
+            if (total := _total(by[below], self.largest)) > budget:
+                at, by = at[below], by[below]
+                continue
+            here = at == middle
+            total += _total(by[here], self.largest)
+            if total > budget:
+                return float(middle)
+            above = at > middle
+            at, by, budget = at[above], by[above], budget - total
+        return Steps(at, by, self.largest).in_order.first_level_above(budget)
+
+
+def last_of_each_level(at: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Where, in sorted levels, each distinct one is for the last time."""
+    return np.flatnonzero(np.append(at[1:] != at[:-1], True))
+
+
+def _total(by: NDArray[Any], largest: int) -> int:
+    return int(by.sum() if len(by) * largest < 2**63 else by.astype(object).sum())
