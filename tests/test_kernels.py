@@ -103,9 +103,9 @@ def at_a_glance(proba, loss, threshold):
     glance = cpu._glance(proba.dtype, costs, cpu.FRONTIER, cpu.MODE, threshold, 1e-5)
     assert glance.suffices
     lower, upper = np.full((2, cpu.TILE), -1, np.int32)
-    lane = np.empty((cpu.N_LANES, cpu.TILE))
-    left = cpu._runs_at_a_glance(proba, lower, upper, glance, 0, lane)
-    return lower, upper, lane[cpu.ROW, :left].tolist()
+    waiting = np.empty(2 * cpu.TILE, np.int64)
+    left = cpu._runs_at_a_glance(proba, lower, upper, glance, 0, waiting, 0)
+    return lower, upper, waiting[:left].tolist()
 
 
 @pytest.mark.parametrize("K", [4, 16, 23, 150])

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     import torch
 
 
+DEVICE_TYPES = {"cuda"}
+"""What torch calls the devices that :mod:`ordinalrisk.kernels.gpu` has kernels for."""
+
+
 def on_device(values: Any) -> bool:
     """Whether ``values`` is a tensor on a GPU."""
-    return type(values).__module__.partition(".")[0] == "torch" and values.device.type == "cuda"
+    return type(values).__module__.partition(".")[0] == "torch" and values.device.type in DEVICE_TYPES
 
 
 def to_host(values: Any) -> Any:

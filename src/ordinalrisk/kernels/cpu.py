@@ -25,8 +25,8 @@ from ordinalrisk.cost_table import DIAGONAL, RUNNING, GainTables
 from ordinalrisk.kernels import POINTS, RULES, SUM_TOLERANCE, InvalidRow, number_type, widened
 from ordinalrisk.kernels.vectors import (
     LANES,
+    falls_outward_through,
     first_and_count_at_least,
-    labels_at_least,
     labels_between,
     sum_sign_and_largest,
 )
@@ -35,13 +35,14 @@ PAPER, FRONTIER, ADAPTIVE, RPS = RULES.values()
 MODE, BAYES, MEDIAN, GIVEN = POINTS.values()
 
 # The workspace: a tile (PARTS, K, TILE) of what is computed for many rows at once, single numbers for each of
-# its rows in lanes (N_LANES, TILE), and a table (ROW_PARTS, K) of what is computed for one row at a time.
-# Loops over lanes read before they choose, so that the compiler can choose without a branch, in registers.
+# its rows in lanes (N_LANES, TILE), a table (ROW_PARTS, K) of what is computed for one row at a time, and the
+# numbers of the rows that wait for a place in the tile. Loops over lanes read before they choose, so that the
+# compiler can choose without a branch, in registers.
 TILE = 64
 P, LEFT, RIGHT, HEAD, TAIL = range(5)
 PARTS = 5
-POINT, BEST, SECOND, TOTAL, LOWER, UPPER, GAP, CLEAR, MISSED, ROW = range(10)
-N_LANES = 10
+POINT, BEST, SECOND, TOTAL, LOWER, UPPER, GAP, CLEAR, MISSED = range(9)
+N_LANES = 9
 LEVEL, SLOPE, BLOCK_TOTAL, BLOCK_MEAN, BLOCK_SIZE = range(5)
 ROW_PARTS = 5
 
@@ -104,12 +105,11 @@ def intervals(
     given = NOT_GIVEN if given is None else given
     tolerance = SUM_TOLERANCE[number_type(proba)]
     how = (costs, RULES[rule], POINTS[point], threshold, tolerance)
+    kernel, glance = _compiled(_intervals, _plain_type(proba)), _glance(_plain_type(proba), *how)
 
     def block(rows: slice) -> None:
         for here, p in _plain(proba, rows):
-            bad = _compiled(_intervals, p.dtype)(
-                p, given[here], lower[here], upper[here], *how, _glance(p.dtype, *how), *_workspace(p)
-            )
+            bad = kernel(p, given[here], lower[here], upper[here], *how, glance, *_workspace(p))
             _require_valid(bad, here.start)
 
     _over_blocks(block, len(proba))
@@ -131,17 +131,20 @@ def steps(
     given = NOT_GIVEN if given is None else given
     tolerance = SUM_TOLERANCE[number_type(proba)]
     how = (costs, RULES[rule], POINTS[point], tolerance)
+    kernel, glance = (
+        _compiled(_steps, _plain_type(proba)),
+        _glance(_plain_type(proba), *how[:3], 1.0, tolerance),
+    )
 
     def block(rows: slice) -> list[tuple[Floats, Ends, Ends]]:
         parts = []
         for here, p in _plain(proba, rows):
-            room = max(len(p), TILE * p.shape[1])
-            glance = _glance(p.dtype, *how[:3], 1.0, tolerance)
+            room = max(len(p), 3 * TILE * p.shape[1])
             done = 0
             while done < len(p):
                 at, before, after = np.empty(room), np.empty(room, np.int32), np.empty(room, np.int32)
                 left = slice(here.start + done, here.stop)
-                n_done, found, bad = _compiled(_steps, p.dtype)(
+                n_done, found, bad = kernel(
                     p[done:], given[left], labels[left], at, before, after, *how, glance, *_workspace(p)
                 )
                 _require_valid(bad, left.start)
@@ -223,9 +226,13 @@ def _glance(
     )
 
 
+def _plain_type(proba: NDArray[Any]) -> np.dtype[Any]:
+    return proba.dtype if proba.dtype in MARGIN else np.dtype(np.float32)
+
+
 def _plain(proba: NDArray[Any], rows: slice) -> Iterator[tuple[slice, NDArray[Any]]]:
     """The rows as float32 or float64 in row order: as they are, or else copied a few at a time."""
-    if proba.dtype in MARGIN and proba.flags.c_contiguous:
+    if proba.dtype == _plain_type(proba) and proba.flags.c_contiguous:
         yield rows, proba[rows]
         return
     at_once = max(TILE, NUMBERS_COPIED_AT_ONCE // proba.shape[1])
@@ -239,9 +246,10 @@ def _require_valid(bad: int, first_row: int) -> None:
         raise InvalidRow(first_row + bad)
 
 
-def _workspace(proba: NDArray[Any]) -> tuple[Floats, Floats, Floats]:
+def _workspace(proba: NDArray[Any]) -> tuple[Floats, Floats, Floats, Labels]:
     K = proba.shape[1]
-    return np.empty((PARTS, K, TILE)), np.empty((N_LANES, TILE)), np.empty((ROW_PARTS, K))
+    waiting = np.empty(2 * TILE, np.int64)
+    return np.empty((PARTS, K, TILE)), np.empty((N_LANES, TILE)), np.empty((ROW_PARTS, K)), waiting
 
 
 def _over_blocks(run: Callable[[slice], Result], n: int) -> list[Result]:
@@ -272,7 +280,7 @@ def _compiled(kernel: Callable[..., Any], dtype: np.dtype[Any]) -> Any:
         _intervals: (labels, ends, ends, costs, code, code, real, real, glance),
         _steps: (labels, labels, types.float64[::1], ends, ends, costs, code, code, real, glance),
     }
-    signature = (proba, *rest[kernel], tile, lane, lane)
+    signature = (proba, *rest[kernel], tile, lane, lane, types.int64[::1])
     try:
         return njit(signature, **_OPTIONS, cache=True)(kernel)
     except RuntimeError:  # a read-only image without a home: nowhere to keep what was compiled
@@ -289,22 +297,22 @@ _EXAMPLE_COSTS = GainTables(
 )
 
 
-def _point_labels(proba, given, points, costs, point, tolerance, tile, lane, row):
+def _point_labels(proba, given, points, costs, point, tolerance, tile, lane, row, waiting):
     for start in range(0, proba.shape[0], TILE):
-        count = _all_rows(start, proba.shape[0], lane)
-        bad = _load(proba, count, tolerance, tile, lane)
+        count = _all_wait(start, proba.shape[0], waiting, 0)
+        bad = _load(proba, waiting, count, tolerance, tile)
         if bad != ALL_VALID:
             return bad
-        _find_points(costs, point, given, count, tile, lane)
+        _find_points(costs, point, given, waiting, count, tile, lane)
         for q in range(count):
             points[start + q] = int(lane[POINT, q])
     return ALL_VALID
 
 
-def _levels(proba, points, out, costs, rule, tile, lane, row):
+def _levels(proba, points, out, costs, rule, tile, lane, row, waiting):
     for start in range(0, proba.shape[0], TILE):
-        count = _all_rows(start, proba.shape[0], lane)
-        _load(proba, count, inf, tile, lane)
+        count = _all_wait(start, proba.shape[0], waiting, 0)
+        _load(proba, waiting, count, inf, tile)
         _prepare(costs, rule, count, tile)
         for q in range(count):
             _grow(costs, rule, points[start + q], -inf, q, tile, row)
@@ -312,70 +320,87 @@ def _levels(proba, points, out, costs, rule, tile, lane, row):
                 out[start + q, j] = row[LEVEL, j]
 
 
-def _intervals(proba, given, lower, upper, costs, rule, point, threshold, tolerance, glance, tile, lane, row):
+def _intervals(
+    proba, given, lower, upper, costs, rule, point, threshold, tolerance, glance, tile, lane, row, waiting
+):
     n = proba.shape[0]
     n_in_view = _rows_in_view(proba)
+    left = 0
     for start in range(0, n, TILE):
         if glance.suffices and start + TILE <= n_in_view:
-            count = _runs_at_a_glance(proba, lower, upper, glance, start, lane)
+            left = _runs_at_a_glance(proba, lower, upper, glance, start, waiting, left)
         else:
-            count = _all_rows(start, n, lane)
-        if count == 0:
-            continue
-        bad = _read(proba, given, costs, rule, point, tolerance, count, tile, lane)
-        if bad != ALL_VALID:
-            return bad
-        n_clear = 0
-        if rule == FRONTIER and costs.shape == RUNNING:
-            n_clear = _find_ends_of_falling_gains(threshold, count, tile, lane)
-        elif rule == FRONTIER:
-            n_clear = _find_clear_intervals(costs, threshold, count, tile, lane)
-        for q in range(count):
-            i = int(lane[ROW, q])
-            if rule == FRONTIER and (n_clear == count or lane[CLEAR, q] == 1.0):
-                lower[i], upper[i] = np.int32(lane[LOWER, q]), np.int32(lane[UPPER, q])
-            else:
-                lower[i], upper[i] = _grow(costs, rule, int(lane[POINT, q]), threshold, q, tile, row)
+            left = _all_wait(start, n, waiting, left)
+        while left >= TILE or (left > 0 and start + TILE >= n):
+            count = min(TILE, left)
+            bad = _read(proba, given, costs, rule, point, tolerance, waiting, count, tile, lane)
+            if bad != ALL_VALID:
+                return bad
+            n_clear = 0
+            if rule == FRONTIER and costs.shape == RUNNING:
+                n_clear = _find_ends_of_falling_gains(threshold, count, tile, lane)
+            elif rule == FRONTIER:
+                n_clear = _find_clear_intervals(costs, threshold, count, tile, lane)
+            for q in range(count):
+                i = waiting[q]
+                if rule == FRONTIER and (n_clear == count or lane[CLEAR, q] == 1.0):
+                    lower[i], upper[i] = np.int32(lane[LOWER, q]), np.int32(lane[UPPER, q])
+                else:
+                    lower[i], upper[i] = _grow(costs, rule, int(lane[POINT, q]), threshold, q, tile, row)
+            left = _leave(count, waiting, left)
     return ALL_VALID
 
 
-def _steps(proba, given, labels, at, before, after, costs, rule, point, tolerance, glance, tile, lane, row):
+def _steps(
+    proba, given, labels, at, before, after, costs, rule, point, tolerance, glance, tile, lane, row, waiting
+):
     """Fill the room given, if the rows last; rows done, steps found, first invalid row."""
     n, K = proba.shape
     n_in_view = _rows_in_view(proba)
-    found = 0
-    for start in range(0, n, TILE):
-        if found + TILE * (K - 1) > at.size:
-            return start, found, ALL_VALID
-        if glance.suffices and start + TILE <= n_in_view:
-            count, found = _steps_at_a_glance(proba, labels, at, before, after, glance, start, found, lane)
+    found = left = done = 0
+    while done < n and found + 2 * TILE * K <= at.size:
+        if glance.suffices and done + TILE <= n_in_view:
+            left, found = _steps_at_a_glance(
+                proba, labels, at, before, after, glance, done, found, waiting, left
+            )
         else:
-            count = _all_rows(start, n, lane)
-        if count == 0:
-            continue
-        bad = _read(proba, given, costs, rule, point, tolerance, count, tile, lane)
-        if bad != ALL_VALID:
-            return start, found, bad
-        if rule == FRONTIER and costs.shape != RUNNING:
-            _find_gains_that_fall(count, tile, lane)
-        n_missed = 0
-        for q in range(count):
-            lane[MISSED, n_missed] = q
-            n_missed += costs.rank[labels[int(lane[ROW, q])], int(lane[POINT, q])] > 0
-        for t in range(n_missed):
-            q = int(lane[MISSED, t])
-            y, m = labels[int(lane[ROW, q])], int(lane[POINT, q])
-            towards, gains = (1, LEFT) if m > y else (-1, RIGHT)
-            if rule != FRONTIER:
-                _grow(costs, rule, m, -inf, q, tile, row)
-            elif costs.shape == RUNNING or lane[CLEAR, q] == 1.0:
-                for j in range(y, m, towards):
-                    row[LEVEL, j] = tile[gains, j, q]
-            else:
-                n_outward = m if m > y else K - 1 - m
-                _decreasing_slopes(gains, m - towards, -towards, n_outward, LEVEL, q, tile, row)
-            found = _walk(costs, y, m, at, before, after, found, row)
-    return n, found, ALL_VALID
+            left = _all_wait(done, n, waiting, left)
+        done = min(done + TILE, n)
+        while left >= TILE or (left > 0 and (done == n or found + 2 * TILE * K > at.size)):
+            count = min(TILE, left)
+            bad = _read(proba, given, costs, rule, point, tolerance, waiting, count, tile, lane)
+            if bad != ALL_VALID:
+                return done, found, bad
+            found = _steps_in_tile(
+                labels, at, before, after, costs, rule, found, waiting, count, tile, lane, row
+            )
+            left = _leave(count, waiting, left)
+    return done, found, ALL_VALID
+
+
+@_helper
+def _steps_in_tile(labels, at, before, after, costs, rule, found, waiting, count, tile, lane, row):
+    K = tile.shape[1]
+    if rule == FRONTIER and costs.shape != RUNNING:
+        _find_gains_that_fall(count, tile, lane)
+    n_missed = 0
+    for q in range(count):
+        lane[MISSED, n_missed] = q
+        n_missed += costs.rank[labels[waiting[q]], int(lane[POINT, q])] > 0
+    for t in range(n_missed):
+        q = int(lane[MISSED, t])
+        y, m = labels[waiting[q]], int(lane[POINT, q])
+        towards, gains = (1, LEFT) if m > y else (-1, RIGHT)
+        if rule != FRONTIER:
+            _grow(costs, rule, m, -inf, q, tile, row)
+        elif costs.shape == RUNNING or lane[CLEAR, q] == 1.0:
+            for j in range(y, m, towards):
+                row[LEVEL, j] = tile[gains, j, q]
+        else:
+            n_outward = m if m > y else K - 1 - m
+            _decreasing_slopes(gains, m - towards, -towards, n_outward, LEVEL, q, tile, row)
+        found = _walk(costs, y, m, at, before, after, found, row)
+    return found
 
 
 @_inlined
@@ -406,30 +431,38 @@ def _rows_in_view(proba):
 
 
 @_helper
-def _all_rows(start, n, lane):
-    count = min(TILE, n - start)
-    for q in range(count):
-        lane[ROW, q] = start + q
-    return count
+def _all_wait(start, n, waiting, left):
+    """Every row of a tile joins those that wait; how many do now."""
+    for i in range(start, min(start + TILE, n)):
+        waiting[left] = i
+        left += 1
+    return left
 
 
 @_helper
-def _runs_at_a_glance(proba, lower, upper, glance, start, lane):
-    """Intervals of a weighted loss, for the rows where no gain is near the threshold; how many others.
+def _leave(count, waiting, left):
+    """The first ones leave, the others move up; how many still wait."""
+    for q in range(count, left):
+        waiting[q - count] = waiting[q]
+    return left - count
+
+
+@_helper
+def _runs_at_a_glance(proba, lower, upper, glance, start, waiting, left):
+    """Intervals of a weighted loss, for the rows where no gain is near the threshold; how many others wait.
 
     If the labels whose gain reaches the threshold are next to each other, they are the interval: blocks of
     labels that all reach it have a mean that does, blocks of others have not, so no block has both. The
     point label has the largest gain, so it is one of them, or is alone.
     """
     if 0 < proba.shape[1] <= LANES:  # where one vector holds a row, the compiler leaves out the loops over it
-        return _runs_of_tile(proba, lower, upper, glance, start, lane)
-    return _runs_of_tile(proba, lower, upper, glance, start, lane)
+        return _runs_of_tile(proba, lower, upper, glance, start, waiting, left)
+    return _runs_of_tile(proba, lower, upper, glance, start, waiting, left)
 
 
 @_inlined
-def _runs_of_tile(proba, lower, upper, glance, start, lane):
+def _runs_of_tile(proba, lower, upper, glance, start, waiting, left):
     K = proba.shape[1]
-    left = 0
     for i in range(start, start + TILE):
         total, negative, near, first, last, count = labels_between(
             proba, i * K, K, glance.keep, glance.nearly, glance.enough
@@ -440,33 +473,32 @@ def _runs_of_tile(proba, lower, upper, glance, start, lane):
             clear &= is_clear
             last, count = first, 1
         lower[i], upper[i] = np.int32(first), np.int32(last)
-        lane[ROW, left] = i
+        waiting[left] = i
         left += not (clear & (last - first + 1 == count))
     return left
 
 
 @_helper
-def _steps_at_a_glance(proba, labels, at, before, after, glance, start, found, lane):
-    """Steps of the rows whose label is a block of its own; how many other rows, and how many steps so far."""
+def _steps_at_a_glance(proba, labels, at, before, after, glance, start, found, waiting, left):
+    """Steps of the rows whose label is a block of its own; how many others wait, and how many steps."""
     if 0 < proba.shape[1] <= LANES:
-        return _steps_of_tile(proba, labels, at, before, after, glance, start, found, lane)
-    return _steps_of_tile(proba, labels, at, before, after, glance, start, found, lane)
+        return _steps_of_tile(proba, labels, at, before, after, glance, start, found, waiting, left)
+    return _steps_of_tile(proba, labels, at, before, after, glance, start, found, waiting, left)
 
 
 @_inlined
-def _steps_of_tile(proba, labels, at, before, after, glance, start, found, lane):
+def _steps_of_tile(proba, labels, at, before, after, glance, start, found, waiting, left):
     K = proba.shape[1]
-    left = 0
     for i in range(start, start + TILE):
         y = labels[i]
         m, clear = _point_at_a_glance(proba, glance, i)
         costs_nothing = (m == y) | (glance.weights[y] == 0.0)
-        alone = _stands_alone(y, m, proba, glance, i) if K <= 64 else False
+        alone = _stands_alone(y, m, proba, glance, i)
         at[found] = np.float64(proba[i, y]) * glance.exact_weights[y]
         before[found] = y * K + y
         after[found] = y * K + y + (1 if m > y else -1)
         found += clear & alone & (not costs_nothing)
-        lane[ROW, left] = i
+        waiting[left] = i
         left += not (clear & (costs_nothing | alone))
     return left, found
 
@@ -484,32 +516,28 @@ def _point_at_a_glance(proba, glance, i):
 def _stands_alone(y, m, proba, glance, i):
     """Whether the label is a block of its own: less than every gain inward, more than every one outward."""
     K = proba.shape[1]
-    one = np.uint64(1)
     gain = proba[i, y] * glance.weights[y]
-    not_less, more = labels_at_least(
-        proba, i * K, K, glance.keep, glance.weights, gain * glance.below, gain * glance.above
+    bars = gain * glance.below, gain * glance.above
+    return (gain > glance.smallest) & falls_outward_through(
+        proba, i * K, K, glance.keep, glance.weights, y, m, *bars
     )
-    low, high = np.uint64(min(y, m)), np.uint64(max(y, m))
-    inward = ((one << high) - one) & ~((one << low << one) - one)
-    outward = (one << low) - one if y < m else ~((one << high << one) - one)
-    return (gain > glance.smallest) & (more & inward == inward) & (not_less & outward == 0)
 
 
 @_helper
-def _read(proba, given, costs, rule, point, tolerance, count, tile, lane):
+def _read(proba, given, costs, rule, point, tolerance, waiting, count, tile, lane):
     """Rows into the tile with all that is the same computation in each; the first invalid one, if any."""
-    bad = _load(proba, count, tolerance, tile, lane)
+    bad = _load(proba, waiting, count, tolerance, tile)
     if bad == ALL_VALID:
-        _find_points(costs, point, given, count, tile, lane)
+        _find_points(costs, point, given, waiting, count, tile, lane)
         _prepare(costs, rule, count, tile)
     return bad
 
 
 @_helper
-def _load(proba, count, tolerance, tile, lane):
+def _load(proba, waiting, count, tolerance, tile):
     """Copy rows to the tile; the first that is no probability vector, if any."""
     for q in range(count):
-        i = int(lane[ROW, q])
+        i = waiting[q]
         total = smallest = 0.0
         for j in range(tile.shape[1]):
             p = np.float64(proba[i, j])
@@ -522,7 +550,7 @@ def _load(proba, count, tolerance, tile, lane):
 
 
 @_helper
-def _find_points(costs, point, given, count, tile, lane):
+def _find_points(costs, point, given, waiting, count, tile, lane):
     K = tile.shape[1]
     for q in range(count):
         lane[POINT, q] = 0.0
@@ -554,7 +582,7 @@ def _find_points(costs, point, given, count, tile, lane):
                 lane[POINT, q] += lane[TOTAL, q] < 0.5
     else:
         for q in range(count):
-            lane[POINT, q] = given[int(lane[ROW, q])]
+            lane[POINT, q] = given[waiting[q]]
 
 
 @_helper

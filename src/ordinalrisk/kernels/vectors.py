@@ -84,22 +84,33 @@ def labels_between(typing, proba, start, n_classes, keep, nearly, enough):
 
 
 @intrinsic
-def labels_at_least(typing, proba, start, n_classes, keep, weights, bar, higher_bar):
-    """The labels whose weighted probability is at least ``bar``, and those at least ``higher_bar``.
-
-    A bit for each label, so for up to 64 classes.
-    """
-    signature = types.UniTuple(types.uint64, 2)(proba, start, n_classes, keep, weights, bar, higher_bar)
+def falls_outward_through(typing, proba, start, n_classes, keep, weights, label, point, bar, higher_bar):
+    """Whether weighted probabilities are at least ``higher_bar`` between the label and the point label, and
+    less than ``bar`` from the label outward.
+    """  # noqa: D205 - it is one sentence
+    signature = types.boolean(proba, start, n_classes, keep, weights, label, point, bar, higher_bar)
 
     def code(context, builder, signature, args):
         row = _Row(context, builder, signature, args)
-        bars = [(row.spread(bar), row.variable(_WORD(0))) for bar in args[5:]]
+        label, point = (row.spread(builder.trunc(value, _INDEX)) for value in args[5:7])
+        bar, higher_bar = (row.spread(value) for value in args[7:])
+        positions = ir.Constant(label.type, list(range(LANES)))
+        point_is_above = builder.icmp_signed("<", label, point)
+        wrong = row.variable(row.no_lanes)
         with row.chunks() as at:
+            here = builder.add(positions, row.spread(builder.trunc(at, _INDEX)))
+            above, below = builder.icmp_signed(">", here, label), builder.icmp_signed("<", here, label)
+            under_point, over_point = (builder.icmp_signed(sign, here, point) for sign in "<>")
+            inward = builder.select(
+                point_is_above, builder.and_(above, under_point), builder.and_(below, over_point)
+            )
+            outward = builder.select(point_is_above, below, above)
             weighted = builder.fmul(row.not_tiny(row.kept(at)), row.vector(4, at))
-            for bar, labels in bars:
-                word = row.word(builder.fcmp_ordered(">=", weighted, bar))
-                row.update(labels, builder.or_, builder.shl(word, at))
-        return context.make_tuple(builder, signature.return_type, [builder.load(labels) for _, labels in bars])
+            too_low = builder.fcmp_unordered("<", weighted, higher_bar)
+            too_high = builder.fcmp_unordered(">=", weighted, bar)
+            row.update(wrong, builder.or_, builder.and_(inward, too_low))
+            row.update(wrong, builder.or_, builder.and_(outward, too_high))
+        return builder.not_(row.any(builder.load(wrong)))
 
     return signature, code
 

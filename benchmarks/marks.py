@@ -1,0 +1,129 @@
+"""What is asked of the package, beside what this run measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+Findings = dict[str, Any]
+MAIN_ROWS, MAIN_CLASSES = 1_000_000, 10
+LITERAL_ROWS = 10_000
+LINEAR_FROM, LINEAR_TO, LINEAR_WITHIN = 100_000, 10_000_000, 0.2
+GPU_ROWS = 100_000_000
+UNLESS_SAID = "n = 10^6, K = 10, unless said otherwise"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One thing that is asked; ``met`` is None where this run did not measure it."""
+
+    what: str
+    asked: str
+    measured: str
+    met: bool | None
+
+
+def all_marks(findings: Findings) -> list[dict[str, Any]]:
+    """Every mark, in the order they are shown."""
+    return [asdict(mark) for mark in _marks(findings)]
+
+
+def _marks(findings: Findings) -> list[Mark]:
+    main, wide = _cell(findings, MAIN_ROWS, MAIN_CLASSES), _cell(findings, MAIN_ROWS, 100)
+    literal = ratio(_cell(findings, LITERAL_ROWS, MAIN_CLASSES), "Algorithms 1-2", "calibrate")
+    latency = findings.get("latency", {})
+    return [
+        _at_least("predict, reading / ours", 0.25, read_share(main, "predict"), _percent),
+        _at_least("predict, reading / ours, K = 100", 0.60, read_share(wide, "predict"), _percent),
+        _at_least("predict, MAPIE lac / ours", 15, ratio(main, "MAPIE lac", "predict"), _times),
+        _at_least("predict, MAPIE aps / ours", 150, ratio(main, "MAPIE aps", "predict"), _times),
+        _at_least("calibrate, MAPIE lac / ours", 10, ratio(main, "MAPIE lac", "calibrate"), _times),
+        _at_least("calibrate, Algorithms 1-2 / ours, n = 10^4", 1_000, literal, _times),
+        _at_most("predict, peak extra bytes a row", 10, _memory(main), _plain),
+        _linear(findings, "predict"),
+        _linear(findings, "calibrate"),
+        _at_least("GPU predict, share of copying, n = 10^8", 0.7, _gpu_share(findings), _percent),
+        _at_most("fresh process, 1,000 rows", 1.5, _median(latency, "small call"), _seconds),
+        _at_most("fresh process, import ordinalrisk", 0.3, _median(latency, "import"), _seconds),
+    ]
+
+
+def ratio(cell: Findings | None, peer: str, step: str) -> float | None:
+    """How many times as long the peer takes."""
+    if cell is None or peer not in cell["seconds"] or "ours" not in cell["seconds"]:
+        return None
+    return cell["seconds"][peer][step] / cell["seconds"]["ours"][step]
+
+
+def read_share(cell: Findings | None, step: str) -> float | None:
+    """The time to read the array once, as a share of our time."""
+    if cell is None or "ours" not in cell["seconds"]:
+        return None
+    return cell["seconds"]["read"] / cell["seconds"]["ours"][step]
+
+
+def time_growth(findings: Findings, step: str, K: int) -> float | None:
+    """How many times as long the most rows take as a hundredth of them."""
+    few, many = _cell(findings, LINEAR_FROM, K), _cell(findings, LINEAR_TO, K)
+    if few is None or many is None or not all("ours" in cell["seconds"] for cell in (few, many)):
+        return None
+    return many["seconds"]["ours"][step] / few["seconds"]["ours"][step]
+
+
+def _cell(findings: Findings, n: int, K: int) -> Findings | None:
+    return next((cell for cell in findings.get("speed", []) if (cell["n"], cell["K"]) == (n, K)), None)
+
+
+def _memory(cell: Findings | None) -> float | None:
+    return cell["bytes_a_row"].get("predict") if cell else None
+
+
+def _gpu_share(findings: Findings) -> float | None:
+    cells = findings.get("gpu", [])
+    return next((c["share_of_copy"]["predict"] for c in cells if (c["n"], c["K"]) == (GPU_ROWS, 10)), None)
+
+
+def _median(latency: Findings, name: str) -> float | None:
+    return latency[name]["whole process median"] if name in latency else None
+
+
+def _at_least(what: str, asked: float, found: float | None, shown: Callable[[float], str]) -> Mark:
+    return Mark(what, f">= {shown(asked)}", *_measured(found, shown, lambda value: value >= asked))
+
+
+def _at_most(what: str, asked: float, found: float | None, shown: Callable[[float], str]) -> Mark:
+    return Mark(what, f"<= {shown(asked)}", *_measured(found, shown, lambda value: value <= asked))
+
+
+def _linear(findings: Findings, step: str) -> Mark:
+    expected = LINEAR_TO / LINEAR_FROM
+    low, high = expected * (1 - LINEAR_WITHIN), expected * (1 + LINEAR_WITHIN)
+    found = time_growth(findings, step, MAIN_CLASSES)
+    return Mark(
+        f"{step}, time at n = 10^7 / at 10^5",
+        f"{low:.0f} .. {high:.0f}",
+        *_measured(found, lambda value: f"{value:.0f}", lambda value: low <= value <= high),
+    )
+
+
+def _measured(
+    found: float | None, shown: Callable[[float], str], met: Callable[[float], bool]
+) -> tuple[str, bool | None]:
+    return ("-", None) if found is None else (shown(found), met(found))
+
+
+def _percent(value: float) -> str:
+    return f"{value:.0%}"
+
+
+def _times(value: float) -> str:
+    return f"{value:,.0f}x"
+
+
+def _plain(value: float) -> str:
+    return f"{value:.1f}"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.2f} s"

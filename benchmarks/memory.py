@@ -1,0 +1,57 @@
+"""How much memory a call takes at its peak, beyond what it was given."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+_RESET_PEAK = "5"
+_EVERYTHING = 0
+
+
+def peak_bytes(job: Callable[[], Any]) -> int:
+    """The most bytes that Python and numpy held during the call, its result included (tracemalloc)."""
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        kept = job()
+        _, peak = tracemalloc.get_traced_memory()
+        del kept
+        return peak - before
+    finally:
+        tracemalloc.stop()
+
+
+def resident_peak_bytes(job: Callable[[], Any]) -> int | None:
+    """By how much the resident memory of the process rose; None where the system does not say (Linux does).
+
+    It sees every allocation, in pages. What the allocator had kept for reuse is given back before.
+    """
+    if not _CLEAR.exists():
+        return None
+    gc.collect()
+    if hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
+        libc.malloc_trim(_EVERYTHING)
+    _CLEAR.write_text(_RESET_PEAK)
+    before = _resident("VmRSS")
+    kept = job()
+    peak = _resident("VmHWM")
+    del kept
+    return max(0, peak - before)
+
+
+def available_bytes() -> int | None:
+    """What the machine has to spare; None where the system does not say."""
+    info = Path("/proc/meminfo")
+    if not info.exists():
+        return None
+    return next(1024 * int(line.split()[1]) for line in info.open() if line.startswith("MemAvailable"))
+
+
+def _resident(field: str) -> int:
+    return next(1024 * int(line.split()[1]) for line in _STATUS.open() if line.startswith(field))
