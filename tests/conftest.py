@@ -27,3 +27,21 @@ def draw_rows(n_rows=300, n_classes=5, seed=0):
 def draw():
     """``draw(n_rows, n_classes, seed)`` gives probabilities and labels drawn from them."""
     return draw_rows
+
+
+@pytest.fixture(scope="session")
+def interpreter():
+    """Triton's interpreter, with loop bounds that numpy accepts: it makes arrays of one element of them."""
+    from triton.runtime import interpreter
+
+    patch_tensor = interpreter._patch_lang_tensor
+
+    def patch(tensor, scope):
+        patch_tensor(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(interpreter, "_patch_lang_tensor", patch)
+        options = interpreter.InterpreterOptions(sanitize_overflow=False)  # twice as fast
+        monkeypatch.setattr(interpreter.interpreter_builder, "options", options)
+        yield interpreter

@@ -1,5 +1,6 @@
 import errno
 import json
+import os
 import re
 import subprocess
 import sys
@@ -14,9 +15,11 @@ from ordinalrisk.cli import app
 from ordinalrisk.datasets import simulated_classes
 from ordinalrisk.experiments import demo_figures, simulated
 from ordinalrisk.experiments.protocol import run_trials, summarise
+from ordinalrisk.kernels import cpu
 
 PICTURES = {"data.png", "sizes.png", "intervals.png"}
 SEED, TRIALS = 3, 2
+warmup = sys.modules["ordinalrisk.cli.warmup"]  # the package has a command of that name
 
 
 def invoke(*arguments, **environment):
@@ -199,3 +202,36 @@ def test_importing_the_command_line_is_light():
     code = f"import sys, ordinalrisk.cli; print(sorted({heavy} & sys.modules.keys()))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
+
+
+def test_warmup_compiles_and_keeps_the_kernels(tmp_path):
+    """In a folder of its own; a second run finds all of them there."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "COLUMNS": "80"}
+    command = [sys.executable, "-m", "ordinalrisk", "warmup"]
+    seconds = []
+    for _ in range(2):
+        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        ready, kept, gpu = done.stdout.splitlines()
+        assert re.fullmatch(r"Processor: ready after [\d.]+ s\.", ready)
+        seconds.append(float(re.search(r"[\d.]+", ready)[0]))
+        assert kept.startswith(f"Kept in {tmp_path}")
+        assert gpu.startswith("GPU: ")
+    names = {file.name.split("-")[0] for file in tmp_path.rglob("*.nbi")}
+    assert names == {"cpu._point_labels", "cpu._levels", "cpu._intervals", "cpu._steps"}
+    assert len(list(tmp_path.rglob("*.nbc"))) == 8
+    assert seconds[1] < seconds[0] / 3
+
+
+def test_warmup_says_where_nothing_can_be_kept(monkeypatch):
+    monkeypatch.setattr(cpu, "compile_ahead", lambda: iter(["one"] * cpu.N_COMPILED))
+    monkeypatch.setattr(cpu, "cache_folder", lambda: None)
+    result = invoke("warmup")
+    assert result.exit_code == 0
+    assert "Not kept: no folder could be written" in result.output
+
+
+def test_warmup_compiles_for_a_gpu_where_there_is_one(monkeypatch):
+    monkeypatch.setattr(cpu, "compile_ahead", lambda: iter(["one"] * cpu.N_COMPILED))
+    monkeypatch.setattr(warmup, "_has_gpu", lambda: True)
+    monkeypatch.setattr(warmup, "_compile_for_gpu", lambda: iter([object()] * len(warmup.GPU_CASES)))
+    assert re.search(r"GPU: ready after [\d.]+ s\.", invoke("warmup").output)

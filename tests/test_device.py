@@ -13,12 +13,13 @@ from ordinalrisk import RiskController, device, metrics
 
 HAS_GPU = torch.cuda.is_available()
 DEVICE = "cuda" if HAS_GPU else "cpu"
+pytestmark = pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # of the interpreter's numpy
 NAMES = ["none", "mild", "moderate", "severe", "critical"]
 N, K = 150, 5
 
 
 @pytest.fixture(autouse=True)
-def device_of_the_tests(monkeypatch):
+def device_of_the_tests(monkeypatch, interpreter):
     monkeypatch.setattr(device, "DEVICE_TYPES", {DEVICE})
 
 

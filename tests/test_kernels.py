@@ -1,10 +1,13 @@
 """The compiled kernels equal the plain Python reference bit for bit."""
 
+import multiprocessing
 import os
+import shutil
 import subprocess
 import sys
 import threading
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from strategies import GROWTH_RULES, LOSSES, PROBABILITIES, calibration_sets
 
 import ordinalrisk as orisk
 from ordinalrisk.cost_table import CostTable
-from ordinalrisk.kernels import BFLOAT16, InvalidRow, cpu, reference, widened
+from ordinalrisk.kernels import BFLOAT16, InvalidRow, compiling, cpu, cpu_glance, cpu_tile, reference, widened
 
 
 def bits(array):
@@ -100,11 +103,11 @@ def test_whole_tiles_equal_the_reference(dtype, loss, family):
 def at_a_glance(proba, loss, threshold):
     """What is done at a glance of one tile of rows: both ends, and the rows that are left."""
     costs = CostTable.of(loss, proba.shape[1]).gains
-    glance = cpu._glance(proba.dtype, costs, cpu.FRONTIER, cpu.MODE, threshold, 1e-5)
+    glance = cpu_glance.glance_for(proba.dtype, costs, cpu_tile.FRONTIER, cpu_tile.MODE, threshold, 1e-5)
     assert glance.suffices
     lower, upper = np.full((2, cpu.TILE), -1, np.int32)
     waiting = np.empty(2 * cpu.TILE, np.int64)
-    left = cpu._runs_at_a_glance(proba, lower, upper, glance, 0, waiting, 0)
+    left = cpu_glance.runs_at_a_glance(proba, lower, upper, glance, 0, waiting, 0)
     return lower, upper, waiting[:left].tolist()
 
 
@@ -277,6 +280,49 @@ def test_kernels_run_in_many_threads_at_once():
         assert_same_bits(result, expected)
 
 
+def _predict_in_child(proba, expected, sender):
+    costs = CostTable.of(orisk.WeightedLoss(), 5).gains
+    lower, upper = cpu.intervals(proba, costs, "frontier", "mode", 0.1)
+    sender.send(bool((lower == expected[0]).all() and (upper == expected[1]).all()))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_has_threads_of_its_own(monkeypatch):
+    """Threads that stand ready in the parent are missing in the child, which must not wait for them."""
+    monkeypatch.setattr(cpu.numba.config, "NUMBA_NUM_THREADS", 3)
+    proba = np.random.default_rng(9).dirichlet(np.ones(5), 60_000)
+    expected = cpu.intervals(proba, CostTable.of(orisk.WeightedLoss(), 5).gains, "frontier", "mode", 0.1)
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=_predict_in_child, args=(proba, expected, sender))
+    child.start()
+    answered = receiver.poll(60)
+    child.kill()
+    child.join()
+    assert answered
+    assert receiver.recv()
+
+
+def test_what_was_compiled_is_kept_by_all_its_sources(monkeypatch, tmp_path):
+    """A changed helper must not meet a kernel that was compiled from another version of it."""
+    here = Path(compiling.__file__).parent
+    copy = tmp_path / "ordinalrisk"
+    shutil.copytree(here.parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(compiling, "__file__", str(copy / "kernels" / "compiling.py"))
+    digests = set()
+    for file in (None, "cost_table.py", "kernels/__init__.py", "kernels/vectors.py", "kernels/cpu_tile.py"):
+        if file:
+            (copy / file).write_text((copy / file).read_text() + "# changed\n")
+        compiling._sources.cache_clear()
+        digests.add(compiling._sources())
+    compiling._sources.cache_clear()
+    assert len(digests) == 5
+    kernel = cpu._compiled(cpu._intervals, np.dtype(np.float64))
+    monkeypatch.undo()
+    assert kernel.py_func.__qualname__ == f"_intervals-{compiling._sources()}"
+
+
 @pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e250, 1e307])
 def test_costs_at_the_ends_of_the_float_range(scale):
     """Where prices overflow or means round to denormals, rows are pooled and not taken as clear."""
@@ -289,6 +335,21 @@ def test_costs_at_the_ends_of_the_float_range(scale):
             cpu.intervals(proba, costs, "frontier", "mode", threshold),
             reference.intervals(proba, costs, "frontier", "mode", threshold),
         )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tiny_probabilities_under_large_weights(dtype):
+    """A probability that vectors take for zero may have the largest gain of its row."""
+    rng = np.random.default_rng(10)
+    lowest = np.log10(np.finfo(dtype).smallest_subnormal)
+    for largest in (0, 5, 25):
+        weights = 10.0 ** rng.integers(-12, largest + 1, 6)
+        weights[:2] = 10.0**largest, 0.0
+        proba = (10.0 ** rng.uniform(lowest, -3, (cpu.TILE + 40, 6))).astype(dtype)
+        proba[:, 1] = 1 - proba[:, 2:].sum(axis=1) - proba[:, 0]
+        y = rng.integers(0, 6, len(proba))
+        loss = orisk.WeightedLoss(weights.tolist(), normalize=False)
+        assert_kernels_agree(proba, y, loss, orisk.FrontierGrowth())
 
 
 def test_a_minus_zero_is_a_zero():
@@ -322,14 +383,14 @@ def test_prediction_takes_ten_bytes_a_row_at_most(growth):
 
 def test_kernels_compile_where_nothing_can_be_kept(monkeypatch):
     """numba refuses to cache where no folder can be written; the kernels then compile without."""
-    compile_kernel = cpu.njit
+    compile_kernel = compiling.njit
 
     def njit_without_cache(*args, **options):
         if options.get("cache"):
             raise RuntimeError("cannot cache function: no locator available")
         return compile_kernel(*args, **options)
 
-    monkeypatch.setattr(cpu, "njit", njit_without_cache)
+    monkeypatch.setattr(compiling, "njit", njit_without_cache)
     cpu._compiled.cache_clear()
     costs = CostTable.of(orisk.WeightedLoss(), 3).gains
     assert cpu.point_labels(np.array([[0.2, 0.5, 0.3]]), costs, "mode").tolist() == [1]
@@ -339,7 +400,7 @@ def test_kernels_compile_where_nothing_can_be_kept(monkeypatch):
 INTERPRETED = """
 import numpy as np, test_kernels as t
 from ordinalrisk.kernels import cpu
-assert not hasattr(cpu._load, "py_func"), "still compiled"
+assert not hasattr(cpu.load_tile, "py_func"), "still compiled"
 rng = np.random.default_rng(4)
 for K in (2, 6):
     for n in (3, 66):
