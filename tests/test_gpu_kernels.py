@@ -382,10 +382,10 @@ def test_no_steps_at_all():
 def test_cost_tables_are_uploaded_once():
     costs = gains("divergence", 5)
     device = torch.device(DEVICE)
-    first = gpu._tables_on(gpu._SameObject(costs), device)
-    assert gpu._tables_on(gpu._SameObject(costs), device) is first
+    first = gpu._tables_on(gpu.SameObject(costs), device)
+    assert gpu._tables_on(gpu.SameObject(costs), device) is first
     another = costs._replace(bound=2.0)
-    assert gpu._tables_on(gpu._SameObject(another), device) is not first
+    assert gpu._tables_on(gpu.SameObject(another), device) is not first
 
 
 on_a_device = pytest.mark.skipif(DEVICE == "cpu", reason="too many rows for the interpreter")

@@ -176,6 +176,8 @@ def to_numpy(values: Any, name: str) -> NDArray[Any]:
 
 
 def _to_numpy(values: Any, name: str) -> NDArray[Any]:
+    if type(values) is np.ndarray and values.dtype.kind in "biuf":
+        return values
     library = type(values).__module__.partition(".")[0]
     if library == "torch":
         if values.device.type != "cpu":

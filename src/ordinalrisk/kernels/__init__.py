@@ -25,9 +25,25 @@ class InvalidRow(Exception):  # noqa: N818 - it is a finding of the kernels, the
     """A row of ``proba`` is no probability vector; ``args[0]`` is its number."""
 
 
+_NAMES = {np.dtype(name): name for name in ("float64", "float32", "float16")} | {BFLOAT16: "bfloat16"}
+
+
+class SameObject:
+    """A key that is equal to itself only, for what can't be hashed."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SameObject) and self.value is other.value
+
+
 def number_type(proba: NDArray[Any]) -> str:
     """The name of the number type: a key of ``SUM_TOLERANCE``."""
-    return "bfloat16" if proba.dtype == BFLOAT16 else proba.dtype.name
+    return _NAMES[proba.dtype]
 
 
 def widened(proba: NDArray[Any]) -> NDArray[Any]:

@@ -8,6 +8,7 @@ never what belongs to it.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import inf
 from typing import Any, NamedTuple
 
@@ -16,17 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.cost_table import GainTables
+from ordinalrisk.kernels import SameObject
 from ordinalrisk.kernels.compiling import helper, inlined
 from ordinalrisk.kernels.cpu_tile import FRONTIER, MODE, TILE
 from ordinalrisk.kernels.vectors import (
     LANES,
     falls_outward_through,
+    fetch_ahead,
     first_and_count_at_least,
     labels_between,
     sum_sign_and_largest,
 )
 
 MOST_CLASSES = 1_000
+NUMBERS_AHEAD = 2_048
 MARGIN = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-11}
 SMALLEST_SEEN = {np.dtype(np.float32): 1e-28, np.dtype(np.float64): 1e-280}
 
@@ -56,6 +60,14 @@ def glance_for(
     dtype: np.dtype[Any], costs: GainTables, rule: int, point: int, threshold: float, tolerance: float
 ) -> Glance:
     """What is needed for rows of this type, and whether it suffices for the loss, rule and threshold."""
+    return _made_before(dtype, SameObject(costs), rule, point, threshold, tolerance)
+
+
+@lru_cache(maxsize=64)
+def _made_before(
+    dtype: np.dtype[Any], kept: SameObject, rule: int, point: int, threshold: float, tolerance: float
+) -> Glance:
+    costs: GainTables = kept.value
     K, h = len(costs.mode_weights), costs.mode_weights
     width, margin, smallest = -(-K // LANES) * LANES, MARGIN[dtype], SMALLEST_SEEN[dtype]
     keep, weights = np.zeros(width, f"i{dtype.itemsize}"), np.zeros(width, dtype)
@@ -102,6 +114,7 @@ def runs_at_a_glance(proba, lower, upper, glance, start, waiting, left):
 def _runs_of_tile(proba, lower, upper, glance, start, waiting, left):
     K = proba.shape[1]
     for i in range(start, start + TILE):
+        fetch_ahead(proba, i * K + NUMBERS_AHEAD, K)
         total, negative, near, first, last, count = labels_between(
             proba, i * K, K, glance.keep, glance.nearly, glance.enough
         )
@@ -128,6 +141,7 @@ def steps_at_a_glance(proba, labels, at, before, after, glance, start, found, wa
 def _steps_of_tile(proba, labels, at, before, after, glance, start, found, waiting, left):
     K = proba.shape[1]
     for i in range(start, start + TILE):
+        fetch_ahead(proba, i * K + NUMBERS_AHEAD, K)
         y = labels[i]
         m, clear = _point_at_a_glance(proba, glance, i)
         costs_nothing = (m == y) | (glance.weights[y] == 0.0)

@@ -21,7 +21,7 @@ import triton
 import triton.language as tl
 
 from ordinalrisk.cost_table import RUNNING, GainTables
-from ordinalrisk.kernels import POINTS, RULES, SUM_TOLERANCE, InvalidRow
+from ordinalrisk.kernels import POINTS, RULES, SUM_TOLERANCE, InvalidRow, SameObject
 from ordinalrisk.kernels.gpu_clear import (
     LARGEST_SAFE,
     SMALLEST_SAFE,
@@ -125,7 +125,7 @@ class _Job:
         n_programs = max(1, min(MOST_PROGRAMS, triton.cdiv(n, BLOCK), WORKSPACE_BYTES // workspace_bytes))
         return {
             **self.rows,
-            **_tables_on(_SameObject(self.costs), self.proba.device)._asdict(),
+            **_tables_on(SameObject(self.costs), self.proba.device)._asdict(),
             "n": n,
             "K": K,
             "found": self.found,
@@ -155,7 +155,7 @@ class _Job:
         number_type = torch.float64 if self.proba.dtype == torch.float64 else torch.float32
         rounding = ROUNDING[number_type]
         chunk = min(triton.next_power_of_2(K), CHUNK_BYTES // self.proba.element_size())
-        weights = _weights_on(_SameObject(self.costs), self.proba.device, number_type)
+        weights = _weights_on(SameObject(self.costs), self.proba.device, number_type)
         both = {
             **self.rows,
             "weights": weights.numbers,
@@ -221,19 +221,6 @@ class _Job:
         return findings
 
 
-class _SameObject:
-    """A key that is equal to itself only, for what can't be hashed."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _SameObject) and self.value is other.value
-
-
 class _DeviceTables(NamedTuple):
     left: Tensor
     right: Tensor
@@ -243,7 +230,7 @@ class _DeviceTables(NamedTuple):
 
 
 @lru_cache(maxsize=32)
-def _tables_on(costs: _SameObject, device: torch.device) -> _DeviceTables:
+def _tables_on(costs: SameObject, device: torch.device) -> _DeviceTables:
     gains: GainTables = costs.value
     return _DeviceTables(
         left=torch.tensor(gains.left, device=device),
@@ -263,7 +250,7 @@ class _Weights(NamedTuple):
 
 
 @lru_cache(maxsize=32)
-def _weights_on(costs: _SameObject, device: torch.device, number_type: torch.dtype) -> _Weights:
+def _weights_on(costs: SameObject, device: torch.device, number_type: torch.dtype) -> _Weights:
     gains: GainTables = costs.value
     numbers = np.concatenate([gains.mode_weights, gains.left.diagonal(), gains.right.diagonal()])
     with np.errstate(all="ignore"):

@@ -135,6 +135,25 @@ def first_and_count_at_least(typing, proba, start, n_classes, keep, weights, bar
     return signature, code
 
 
+@intrinsic
+def fetch_ahead(typing, proba, start, n_classes):
+    """Ask for the memory of a row that will be read soon; it need not be in the array."""
+    signature = types.void(proba, start, n_classes)
+
+    def code(context, builder, signature, args):
+        row = _Row(context, builder, signature, args)
+        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), _INDEX, _INDEX, _INDEX])
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        with row.chunks() as at:
+            place = builder.gep(array.data, [builder.add(args[1], at)])
+            place = builder.bitcast(place, ir.IntType(8).as_pointer())
+            builder.call(prefetch, [place, _INDEX(0), _INDEX(3), _INDEX(1)])
+        return context.get_dummy_value()
+
+    return signature, code
+
+
 class _Row:
     """Writes the code that reads one row; its arguments are ``proba, start, n_classes, keep, ...``."""
 
