@@ -206,7 +206,8 @@ def _three_digits(value: float) -> str:
 
 
 def _power(n: int) -> str:
-    return f"10^{len(str(n)) - 1}"
+    power = len(str(n)) - 1
+    return f"10^{power}" if n == 10**power else f"{n:,}"
 
 
 def _rows(findings: Findings) -> list[int]:

@@ -3,6 +3,9 @@
 Without a GPU the same code runs on tensors of the host, its kernels in Triton's interpreter.
 """
 
+import pickle
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -10,17 +13,22 @@ from strategies import GROWTH_RULES, LOSSES
 
 import ordinalrisk as orisk
 from ordinalrisk import RiskController, device, metrics
+from ordinalrisk.kernels import gpu
+from ordinalrisk.steps import SortedSteps
 
 HAS_GPU = torch.cuda.is_available()
 DEVICE = "cuda" if HAS_GPU else "cpu"
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # of the interpreter's numpy
 NAMES = ["none", "mild", "moderate", "severe", "critical"]
-N, K = 150, 5
+N, K = 150, 5  # more than the rows of a tile that are not in whole vectors
 
 
 @pytest.fixture(autouse=True)
 def device_of_the_tests(monkeypatch, interpreter):
     monkeypatch.setattr(device, "DEVICE_TYPES", {DEVICE})
+    if not HAS_GPU:  # the interpreter takes as long for many lanes as for few
+        for name in ("BLOCK", "CLEAR_BLOCK", "CHEAPEST_BLOCK"):
+            monkeypatch.setattr(gpu, name, 256)
 
 
 def rows(seed=0, n=N):
@@ -51,10 +59,10 @@ def calibrated():
     return RiskController(alpha=0.3).calibrate(on(PROBA), on(Y))
 
 
-@pytest.mark.parametrize("growth", GROWTH_RULES[:6], ids=repr)
-@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+@pytest.mark.parametrize("growth", [*GROWTH_RULES[:4], GROWTH_RULES[5]], ids=repr)
+@pytest.mark.parametrize("loss", ["coverage", "zero weights", "divergence", "table"])
 def test_calibration_and_prediction_equal_the_host(loss, growth):
-    loss = loss(K)
+    loss = LOSSES[loss](K)
     alpha = float(loss.cost_table(K).max()) * 0.2
     here = on_the_host(loss, alpha, growth)
     there = RiskController(loss, alpha, growth).calibrate(on(PROBA), on(Y))
@@ -106,7 +114,9 @@ def test_labels_that_are_names_come_to_the_host():
     assert as_numpy(sets.contains(names[Y_NEW])).tolist() == expected.contains(Y_NEW).tolist()
 
 
-@pytest.mark.parametrize("classes", [[10, 20, 30, 40, 50], [0.5, 1.5, 1.0, 7.0, -2.0]])
+@pytest.mark.parametrize(
+    "classes", [[10, 20, 30, 40, 50], [0.5, 1.5, 1.0, 7.0, -2.0], [2**53 + k for k in range(5)]]
+)
 def test_labels_that_are_other_numbers(classes):
     classes = np.array(classes)
     there = RiskController(alpha=0.3, classes=classes).calibrate(on(PROBA), on(classes[Y]))
@@ -165,6 +175,35 @@ def test_units_too_large_for_64_bits():
     assert there.threshold_ == on_the_host(loss, 0.5).threshold_
 
 
+def test_a_budget_too_large_for_64_bits():
+    """Costs in tiny units, few misses: the budget has more digits than the losses."""
+    loss = orisk.WeightedLoss([1, 1, 1, 1, "0.999999999999999999"], normalize=False)
+    proba = np.eye(K)[Y] * 0.5 + 0.1
+    there = RiskController(loss, alpha=0.5).calibrate(on(proba), on(Y))
+    assert there.threshold_ == RiskController(loss, alpha=0.5).calibrate(proba, Y).threshold_ == np.inf
+
+
+def test_a_pickled_calibration_needs_no_device(calibrated):
+    copy = pickle.loads(pickle.dumps(calibrated))
+    assert isinstance(copy.risk_curve_._steps, SortedSteps)
+    assert copy.predict_set(NEW) == calibrated.predict_set(on(NEW))
+
+
+def test_labels_of_an_array_that_is_read_only(calibrated):
+    labels = Y.copy()
+    labels.flags.writeable = False
+    assert RiskController(alpha=0.3).calibrate(on(PROBA), labels).threshold_ == calibrated.threshold_
+
+
+def test_without_triton_the_remedy_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ordinalrisk.kernels.gpu", None)
+    monkeypatch.delattr("ordinalrisk.kernels.gpu")
+    with pytest.raises(
+        ValueError, match=r"^proba is on device .*install ordinalrisk\[gpu\], or move it with"
+    ):
+        RiskController(alpha=0.3).calibrate(on(PROBA), on(Y))
+
+
 def test_gradients_are_left_out(calibrated):
     proba = on(PROBA).requires_grad_()
     assert RiskController(alpha=0.3).calibrate(proba, on(Y)).threshold_ == calibrated.threshold_
@@ -221,7 +260,7 @@ def test_bad_labels_have_the_errors_of_the_host(y, message):
 
 
 def test_labels_on_the_device_need_rows_there():
-    with pytest.raises(ValueError, match=r"^y is on device .*, proba is not; move it with y\.cpu\(\)\.$"):
+    with pytest.raises(ValueError, match=r"^y is on device .*, the rows are not; move it with y\.cpu\(\)\.$"):
         RiskController(alpha=0.3).calibrate(PROBA, on(Y))
 
 
@@ -251,4 +290,5 @@ def test_nothing_is_copied_to_the_host(monkeypatch):
         monkeypatch.setattr(torch.Tensor, name, seen)
     controller = RiskController(alpha=0.3).calibrate(on(PROBA), on(Y))
     controller.predict_set(on(NEW))
+    controller.predict_set(on(NEW), alpha=0.2)
     assert max(largest) <= 64

@@ -12,10 +12,11 @@ import ordinalrisk as orisk
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.kernels import SUM_TOLERANCE, InvalidRow, gpu, reference
 
-pytestmark = pytest.mark.usefixtures("interpreter")
-
+pytestmark = [
+    pytest.mark.usefixtures("interpreter"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # numpy's, of infinities in the interpreter
+]
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy's, of infinities in the interpreter
 TYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 
 

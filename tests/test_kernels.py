@@ -1,5 +1,6 @@
 """The compiled kernels equal the plain Python reference bit for bit."""
 
+import math
 import multiprocessing
 import os
 import shutil
@@ -16,6 +17,7 @@ from strategies import GROWTH_RULES, LOSSES, PROBABILITIES, calibration_sets
 
 import ordinalrisk as orisk
 from ordinalrisk.cost_table import CostTable
+from ordinalrisk.exact import as_fraction
 from ordinalrisk.kernels import BFLOAT16, InvalidRow, compiling, cpu, cpu_glance, cpu_tile, reference, widened
 
 
@@ -174,7 +176,6 @@ def test_numbers_of_16_bits_are_read_as_they_are(number_type, growth):
 
 @pytest.mark.parametrize(("number_type", "allowed"), [("float16", 1e-3), ("bfloat16", 8e-3)])
 def test_the_sum_of_16_bit_numbers_may_be_off_by_their_rounding(number_type, allowed):
-    row = np.float32([0.5, 0.25, 0.25 - 0.9 * allowed])
     costs = CostTable.of(orisk.WeightedLoss(), 3).gains
     for share, is_valid in ((0.7, True), (1.3, False)):
         row = np.float32([[0.5, 0.25, 0.25 - share * allowed]])
@@ -311,13 +312,14 @@ def test_what_was_compiled_is_kept_by_all_its_sources(monkeypatch, tmp_path):
     shutil.copytree(here.parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(compiling, "__file__", str(copy / "kernels" / "compiling.py"))
     digests = set()
-    for file in (None, "cost_table.py", "kernels/__init__.py", "kernels/vectors.py", "kernels/cpu_tile.py"):
+    kernels = ("__init__.py", "compiling.py", "vectors.py", "cpu_tile.py", "cpu_glance.py")
+    for file in (None, "cost_table.py", *(f"kernels/{name}" for name in kernels)):
         if file:
             (copy / file).write_text((copy / file).read_text() + "# changed\n")
         compiling._sources.cache_clear()
         digests.add(compiling._sources())
     compiling._sources.cache_clear()
-    assert len(digests) == 5
+    assert len(digests) == 7
     kernel = cpu._compiled(cpu._intervals, np.dtype(np.float64))
     monkeypatch.undo()
     assert kernel.py_func.__qualname__ == f"_intervals-{compiling._sources()}"
@@ -350,6 +352,60 @@ def test_tiny_probabilities_under_large_weights(dtype):
         y = rng.integers(0, 6, len(proba))
         loss = orisk.WeightedLoss(weights.tolist(), normalize=False)
         assert_kernels_agree(proba, y, loss, orisk.FrontierGrowth())
+
+
+@pytest.mark.parametrize(
+    ("weights", "alpha"),
+    [([1, 1, "1e-340"], "0.1"), (["1e-330"] * 3, "1e-331")],
+)
+def test_weights_that_round_to_zero_still_cost(weights, alpha):
+    proba, y = np.tile([0.6, 0.1, 0.3], (200, 1)), np.full(200, 2)
+    loss = orisk.WeightedLoss(weights, normalize=False)
+    curve = orisk.RiskController(loss, alpha=alpha).calibrate(proba, y).risk_curve_
+    assert curve.total_loss(np.inf) == 200 * as_fraction(weights[2])
+
+
+def test_a_threshold_near_the_end_of_the_float_range():
+    costs = CostTable.of(orisk.WeightedLoss(["1e-40"] * 3, normalize=False), 3).gains
+    threshold = 1e-318
+    proba = np.zeros((200, 3))
+    proba[:, 1] = 1
+    proba[:, 0] = threshold / 1e-40 * (1 - 1e-6)  # its gain rounds up to the threshold
+    lower, upper = cpu.intervals(proba, costs, "frontier", "mode", threshold)
+    assert (set(lower.tolist()), set(upper.tolist())) == ({0}, {1})
+
+
+def test_a_row_is_valid_wherever_it_stands():
+    """A sum at the edge of the tolerance, which depends on the order of its terms."""
+    K, u = 1_000, 2.0**-54
+    base = np.floor((0.5 + 1e-5) / (K - 1) / (2 * u)) * 2 * u
+    row = np.full(K, base + u + 2 * u / 256)
+    row[0] = 0.5
+    row[-1] += 1 + 1e-5 - 3e-14 - math.fsum(row)
+    costs = CostTable.of(orisk.WeightedLoss(), K).gains
+    outcomes = set()
+    for place in (10, 199):
+        proba = np.full((200, K), 1 / K)
+        proba[place] = row
+        try:
+            cpu.intervals(proba, costs, "frontier", "mode", 0.1)
+            outcomes.add("valid")
+        except InvalidRow:
+            outcomes.add("invalid")
+    assert len(outcomes) == 1
+
+
+def test_calibrating_on_16_bits_takes_little_memory():
+    """Room for steps is made once for each thread, however many pieces the rows are copied in."""
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(100), 50_000).astype(np.float16)
+    y = rng.integers(0, 100, len(proba))
+    orisk.RiskController(alpha=0.1).calibrate(proba[:100], y[:100])
+    tracemalloc.start()
+    orisk.RiskController(alpha=0.1).calibrate(proba, y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < proba.nbytes
 
 
 def test_a_minus_zero_is_a_zero():

@@ -48,8 +48,7 @@ def expectation_threshold(curve: RiskCurve, alpha: Fraction) -> float:
 
     Minus infinity, full sets, where nothing can be certified; infinity, single labels, where every step fits.
     """
-    budget = loss_budget(alpha, curve.bound, curve.n_rows)
-    return -math.inf if budget < 0 else curve.first_level_above(budget)
+    return curve.first_level_above(loss_budget(alpha, curve.bound, curve.n_rows))
 
 
 def warn_if_uncertified(alpha: Fraction, bound: Fraction, n_rows: int, stacklevel: int = 3) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,9 +38,13 @@ def beside(proba: Any, indices: Any, name: str) -> Any:
     if on_device(proba):
         import torch
 
-        return torch.as_tensor(indices, device=proba.device)
+        if on_device(indices):
+            return indices.to(proba.device)
+        return torch.tensor(indices, device=proba.device)
     if on_device(indices):
-        raise ValueError(f"{name} is on device {indices.device}, proba is not; move it with {name}.cpu().")
+        raise ValueError(
+            f"{name} is on device {indices.device}, the rows are not; move it with {name}.cpu()."
+        )
     return indices
 
 
@@ -50,10 +55,11 @@ def class_indices(y: torch.Tensor, classes: NDArray[Any]) -> torch.Tensor:
     if classes.dtype.kind not in "biuf" or y.is_complex():
         return torch.full(y.shape, -1, device=y.device)
     order = np.argsort(classes)
-    known = torch.as_tensor(classes[order].astype(np.float64), device=y.device)
-    wanted = y.double()
+    whole = classes.dtype.kind in "biu" and not y.is_floating_point()
+    known = torch.tensor(classes[order].astype(np.int64 if whole else np.float64), device=y.device)
+    wanted = y.long() if whole else y.double()
     place = torch.searchsorted(known, wanted).clamp_(max=len(classes) - 1)
-    found = torch.as_tensor(order, device=y.device)[place]
+    found = torch.tensor(order, device=y.device)[place]
     return torch.where(known[place] == wanted, found, -1)
 
 
@@ -63,12 +69,12 @@ def labels_at(indices: torch.Tensor, classes: NDArray[Any]) -> Any:
         return classes[to_host(indices)]
     import torch
 
-    return torch.as_tensor(classes, device=indices.device)[indices.long()]
+    return torch.tensor(classes, device=indices.device)[indices.long()]
 
 
 @dataclass(frozen=True, eq=False)
 class DeviceSteps:
-    """Steps of the calibration losses that stay on the device; see :class:`ordinalrisk.steps.Steps`."""
+    """Steps of the calibration losses, sorted on the device where they are."""
 
     at: torch.Tensor
     before: torch.Tensor
@@ -86,11 +92,17 @@ class DeviceSteps:
 
         if self.units.dtype == object or len(self.at) * int(self.units.max()) >= 2**63:
             return self._on_host().first_level_above(budget)
-        units = torch.as_tensor(self.units.ravel(), device=self.at.device)
-        levels, order = torch.sort(self.at)
-        totals = torch.cumsum((units[self.after] - units[self.before])[order], 0)
-        step = int(torch.searchsorted(totals, budget, right=True))
+        levels, totals = self._sorted
+        step = int(torch.searchsorted(totals, min(budget, 2**63 - 1), right=True))
         return float(levels[step]) if step < len(levels) else math.inf
+
+    @cached_property
+    def _sorted(self) -> tuple[torch.Tensor, torch.Tensor]:
+        import torch
+
+        units = torch.tensor(self.units.ravel(), device=self.at.device)
+        levels, order = torch.sort(self.at)
+        return levels, torch.cumsum((units[self.after] - units[self.before])[order], 0)
 
     def _on_host(self) -> Steps:
         return Steps.of(to_host(self.at), to_host(self.before), to_host(self.after), self.units)

@@ -22,6 +22,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, colu
 
 from ordinalrisk.calibration import Guarantee, checked_alpha
 from ordinalrisk.controller import RiskController
+from ordinalrisk.device import to_host
 from ordinalrisk.exact import as_fraction
 from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.labels import Classes, as_classes, class_indices, ordered_categories, resolve_classes
@@ -272,7 +273,7 @@ def _warn_if_alphabetical(classes: Classes) -> None:
 
 def _probabilities(estimator: Any, X: Any, classes: Classes) -> NDArray[Any]:
     """The estimator's probabilities with a column for each of ``classes``, in their order."""
-    proba: NDArray[Any] = as_matrix(estimator.predict_proba(X), fewest=1)
+    proba: NDArray[Any] = as_matrix(to_host(estimator.predict_proba(X)), fewest=1)
     trained_on = estimator.classes_
     column = class_indices(trained_on, classes, len(trained_on), "estimator.classes_")
     if np.array_equal(column, np.arange(len(classes))):

@@ -205,8 +205,13 @@ def as_growth(growth: Any) -> GrowthRule:
 def _backend(proba: Any) -> Any:
     """The kernels for rows that are where these are."""
     if on_device(proba):
-        from ordinalrisk.kernels import gpu
-
+        try:
+            from ordinalrisk.kernels import gpu
+        except ModuleNotFoundError as missing:
+            raise ValueError(
+                f"proba is on device {proba.device}, which needs {missing.name}: install ordinalrisk[gpu], "
+                "or move it with proba.cpu()."
+            ) from None
         return gpu
     from ordinalrisk.kernels import cpu
 

@@ -177,7 +177,7 @@ class IntervalSet:
 
 def _positions(values: Any, name: str) -> NDArray[np.int32]:
     """Whole numbers as int32, or an error: nothing is truncated or wrapped."""
-    array = np.asarray(values)
+    array = np.asarray(to_host(values))
     if array.dtype == np.int32:
         return _read_only(array)
     try:

@@ -59,7 +59,6 @@ class RiskCurve:
 
     def __init__(self, steps: AnySteps, *, unit: Fraction, n_rows: int, bound: Fraction) -> None:
         self._steps = steps
-        self._is_new = True
         self.unit = unit
         self.n_rows = n_rows
         self.bound = bound
@@ -97,10 +96,17 @@ class RiskCurve:
         return float(self.total_loss(threshold) / self.n_rows)
 
     def first_level_above(self, budget: Fraction) -> float:
-        """The largest threshold whose total loss is at most ``budget``; infinite if every step fits."""
-        steps = self._steps if self._is_new else self._in_order()  # who asks twice will ask again
-        self._is_new = False
-        return steps.first_level_above(math.floor(budget / self.unit))
+        """The largest threshold whose total loss is at most ``budget``.
+
+        Infinite if every step fits, minus infinity if nothing can: a total loss is never negative.
+        """
+        if budget < 0:
+            return -math.inf
+        return self._steps.first_level_above(math.floor(budget / self.unit))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the steps in order and on the host, wherever they are."""
+        return {**self.__dict__, "_steps": self._in_order()}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RiskCurve):

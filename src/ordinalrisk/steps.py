@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,16 +35,18 @@ class SortedSteps(NamedTuple):
         return float(self.levels[step]) if step < len(self.levels) else math.inf
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Steps:
     """Levels at which some row's loss steps up, in any order, and by how many units.
 
     ``by`` is one number if every step is of that size, else an array; ``largest`` is no less than any step.
+    The first level asked for is selected; who asks twice will ask again, and has the steps sorted.
     """
 
     at: NDArray[np.float64]
     by: int | NDArray[Any]
     largest: int
+    was_asked: bool = False
 
     @classmethod
     def of(
@@ -55,7 +58,7 @@ class Steps:
             return cls(at, largest, largest)
         return cls(at, costs[after] - costs[before], largest)
 
-    @property
+    @cached_property
     def in_order(self) -> SortedSteps:
         """The steps as a curve."""
         if not len(self.at):
@@ -73,7 +76,13 @@ class Steps:
         return SortedSteps(at[last], totals, int(np.diff(last, prepend=-1).max()))
 
     def first_level_above(self, budget: int) -> float:
-        """As for sorted steps, without sorting."""
+        """As for sorted steps."""
+        if self.was_asked:
+            return self.in_order.first_level_above(budget)
+        self.was_asked = True
+        return self._selected(budget)
+
+    def _selected(self, budget: int) -> float:
         if isinstance(self.by, int):
             rank = budget // self.by
             return float(np.partition(self.at, rank)[rank]) if rank < len(self.at) else math.inf

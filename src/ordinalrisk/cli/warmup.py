@@ -1,4 +1,4 @@
-"""``ordinalrisk warmup``: compile ahead of the first call, for images and serverless functions."""
+"""``ordinalrisk warmup``: compile ahead of the first call, for container images and serverless functions."""
 
 from __future__ import annotations
 

@@ -34,10 +34,6 @@ def _sources() -> str:
     version of the files that it calls.
     """
     here = Path(__file__).parent
-    files = [
-        here.parent / "cost_table.py",
-        here / "__init__.py",
-        here / "vectors.py",
-        *sorted(here.glob("cpu*.py")),
-    ]
+    others = [here / name for name in ("__init__.py", "compiling.py", "vectors.py")]
+    files = [here.parent / "cost_table.py", *others, *sorted(here.glob("cpu*.py"))]
     return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]

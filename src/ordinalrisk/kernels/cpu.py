@@ -139,17 +139,17 @@ def steps(
 
     def block(rows: slice) -> list[tuple[Floats, Ends, Ends]]:
         parts = []
+        room = max(rows.stop - rows.start, 3 * TILE * proba.shape[1])
+        at, before, after = np.empty(room), np.empty(room, np.int32), np.empty(room, np.int32)
         for here, p in _plain(proba, rows):
-            room = max(len(p), 3 * TILE * p.shape[1])
             done = 0
             while done < len(p):
-                at, before, after = np.empty(room), np.empty(room, np.int32), np.empty(room, np.int32)
                 left = slice(here.start + done, here.stop)
                 n_done, found, bad = kernel(
                     p[done:], given[left], labels[left], at, before, after, *how, glance, *_workspace(p)
                 )
                 _require_valid(bad, left.start)
-                parts.append((at[:found], before[:found], after[:found]))
+                parts.append((at[:found].copy(), before[:found].copy(), after[:found].copy()))
                 done += n_done
         return parts
 

@@ -75,7 +75,13 @@ def _made_before(
     with np.errstate(all="ignore"):  # what is out of range is not done at a glance
         keep[:K], weights[:K] = -1, h
         nearly[:K], enough[:K] = threshold * (1 - margin) / h, threshold * (1 + margin) / h
-    in_range = smallest < h[h > 0].min() and h.max() < 1 / smallest and smallest < nearly[:K].min() < inf
+    has_price = costs.rank.max(axis=1) > 0  # exactly, where a weight may round to zero
+    in_range = (
+        has_price.any()
+        and smallest < min(threshold, h[has_price].min())
+        and h.max() < 1 / smallest
+        and smallest < nearly[:K].min() < inf
+    )
     return Glance(
         costs.weighted
         and rule == FRONTIER
@@ -91,7 +97,7 @@ def _made_before(
         dtype.type(1 + margin),
         dtype.type(1 - margin),
         dtype.type(smallest * max(1.0, h.max())) if in_range else dtype.type(inf),
-        tolerance - (width // LANES + 8) * float(np.finfo(dtype).eps),
+        tolerance - (width // LANES + 8) * float(np.finfo(dtype).eps) - K * float(np.finfo(np.float64).eps),
     )
 
 

@@ -163,7 +163,9 @@ class _Job:
             "upper": upper,
             "threshold": threshold,
             "margin": 4 * (K + 4) * rounding,
-            "safe_tolerance": self.tolerance - 1.01 * (chunk + K // chunk + 1) * rounding,
+            "safe_tolerance": self.tolerance
+            - 1.01 * (chunk + K // chunk + 1) * rounding
+            - 2 * K * ROUNDING[torch.float64],
             "K": K,
             "CHUNK": chunk,
             "EQUAL_WEIGHTS": weights.equal,
