@@ -365,6 +365,9 @@ def test_text_in_alphabetical_order_is_warned_of():
     model = OrdinalRiskClassifier(LogisticRegression(), random_state=0)
     with pytest.warns(UserWarning, match=r"alphabetical order, \['Mild', 'Moderate', .*classes="):
         model.fit(X, y)
+    frozen = OrdinalRiskClassifier(FrozenEstimator(model.estimator_))
+    with pytest.warns(UserWarning, match=r"alphabetical order, \['Mild', 'Moderate', .*classes="):
+        frozen.calibrate(X, y)
 
 
 @pytest.mark.filterwarnings("ignore:The labels are text")

@@ -162,6 +162,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             self._require_fitted()
             estimator, classes = self.estimator_, self.controller_.classes_
         order = self._label_order(y)
+        if order is None and isinstance(self.estimator, FrozenEstimator):
+            _warn_if_alphabetical(classes)
         controller = self._controller(classes if order is None else order)
         return self._calibrate(estimator, controller, X, column_or_1d(to_numpy(y, "y"), warn=True))
 

@@ -48,7 +48,7 @@ class IntervalLoss(ABC):
         bound = max(max(row) for row in table)
         if bound == 0:
             raise ValueError(f"{self!r} costs nothing whatever happens; some cost must be positive.")
-        if not self.normalize:
+        if not self.normalize or bound == 1:
             return table
         return tuple(tuple(cost / bound for cost in row) for row in table)
 
