@@ -41,7 +41,7 @@ def main(
 
     \b
     Examples:
-      ordinalrisk demo                   the paper's simulation, in half a minute
+      ordinalrisk demo                   the paper's simulation, under a minute
       ordinalrisk demo --trials 10       a quick look
       ordinalrisk reproduce simulated    Table 1 of the paper and its figures
       ordinalrisk reproduce --help       the options
