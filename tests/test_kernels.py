@@ -262,6 +262,22 @@ def test_the_first_invalid_row_is_found(bad_row):
         assert found.value.args == (bad_row,)
 
 
+@pytest.mark.parametrize("last", [-1e-9, np.nan, np.inf, 1e-3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_invalid_row_is_found_at_a_glance(dtype, last):
+    """Among rows that are clear, in prediction and in calibration; the row's label is its point label."""
+    proba = np.tile(np.array([0.7, 0.2, 0.06, 0.04], dtype), (3 * cpu.TILE, 1))
+    proba[70] = [0.7, 0.25, 0.05, last]
+    how = (CostTable.of(orisk.WeightedLoss(), 4).gains, "frontier", "mode")
+    for kernel, first, rest in (
+        (cpu.intervals, (), (0.1,)),
+        (cpu.steps, (np.zeros(len(proba), np.int64),), ()),
+    ):
+        with pytest.raises(InvalidRow) as found:
+            kernel(proba, *first, *how, *rest)
+        assert found.value.args == (70,)
+
+
 def test_kernels_run_in_many_threads_at_once():
     rng = np.random.default_rng(3)
     proba = rng.dirichlet(np.ones(5), 50_000)
