@@ -47,37 +47,81 @@ def fingerprint(proba: Any, labels: Any, *, threads: int | None = None) -> str:
     >>> fingerprint(np.asfortranarray(proba), np.array([0, 1]))
     '505a5717c1b42f1d297232627a761497479dd7394db880f517120198c6df7898'
     """
-    small = np.min_scalar_type(max(proba.shape[1] - 1, 0))
     if isinstance(proba, np.ndarray):
-        name = proba.dtype.names[0] if proba.dtype.names else proba.dtype.name
-        data = _header(proba.shape, name) + _digest(proba, threads) + _digest(labels.astype(small), threads)
-        return _digest(np.frombuffer(data, np.uint8), 1).hex()
+        return Fingerprint(threads=threads).update(proba, labels).hexdigest()
     import torch
 
     from ordinalrisk.kernels.blake3_gpu import device_digest, digest
 
     text = _header(tuple(proba.shape), str(proba.dtype).removeprefix("torch."))
     header = torch.tensor(list(text), dtype=torch.uint8, device=proba.device)
-    small_labels = labels.to(getattr(torch, small.name))
+    small_labels = labels.to(getattr(torch, _label_type(proba.shape[1]).name))
     return digest(torch.cat([header, device_digest(proba), device_digest(small_labels)])).hex()
+
+
+class Fingerprint:
+    """The fingerprint of rows on the host that come in batches, however they are cut.
+
+    Examples
+    --------
+    >>> proba = np.array([[0.5, 0.5], [0.25, 0.75]])
+    >>> batches = Fingerprint().update(proba[:1], np.array([0])).update(proba[1:], np.array([1]))
+    >>> batches.hexdigest() == fingerprint(proba, np.array([0, 1]))
+    True
+    """
+
+    def __init__(self, *, threads: int | None = None) -> None:
+        self._threads = threads
+        self._n_rows = 0
+        self._kind: tuple[int, str] | None = None
+
+    def update(self, proba: NDArray[Any], labels: NDArray[np.int64]) -> Fingerprint:
+        """Take in more rows, of as many columns and the same number type."""
+        n_rows, n_classes = proba.shape
+        kind = (n_classes, proba.dtype.names[0] if proba.dtype.names else proba.dtype.name)
+        if self._kind is None:
+            self._kind = kind
+            self._proba, self._labels = _hasher(proba.nbytes, self._threads), _hasher(n_rows, self._threads)
+        if kind != self._kind:
+            raise ValueError(f"A batch has {kind[0]} columns of {kind[1]}, those before {self._kind}.")
+        self._n_rows += n_rows
+        _feed(self._proba, proba)
+        _feed(self._labels, labels.astype(_label_type(n_classes)))
+        return self
+
+    def hexdigest(self) -> str:
+        """The fingerprint of the rows so far."""
+        if self._kind is None:
+            raise ValueError("There are no rows to take the fingerprint of.")
+        n_classes, name = self._kind
+        header = _header((self._n_rows, n_classes), name)
+        whole: str = _hasher(0, 1).update(header + self._proba.digest() + self._labels.digest()).hexdigest()
+        return whole
+
+
+def _label_type(n_classes: int) -> np.dtype[Any]:
+    return np.min_scalar_type(max(n_classes - 1, 0))
 
 
 def _header(shape: tuple[int, ...], name: str) -> bytes:
     return f"{shape} {name}\n".encode()
 
 
-def _digest(array: NDArray[Any], threads: int | None) -> bytes:
+def _hasher(n_bytes: int, threads: int | None) -> Any:
     from blake3 import blake3
 
-    little = array.dtype.newbyteorder("<")
     if threads is None:
         threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     # A number of threads, never blake3.AUTO: its threads, shared by the process, are missing after a fork,
     # and a child would wait for them for ever.
-    hasher = blake3(max_threads=max(1, min(threads, array.nbytes // BYTES_WORTH_A_THREAD)))
+    return blake3(max_threads=max(1, min(threads, n_bytes // BYTES_WORTH_A_THREAD)))
+
+
+def _feed(hasher: Any, array: NDArray[Any]) -> None:
+    """The array's bytes in row-major order, the lowest first."""
+    little = array.dtype.newbyteorder("<")
     in_place = array.flags.c_contiguous and array.dtype == little
     rows_at_once = max(len(array), 1) if in_place else ROWS_AT_ONCE
     for start in range(0, len(array), rows_at_once):
         block = array[start : start + rows_at_once]
         hasher.update(np.ascontiguousarray(block, dtype=little).reshape(-1).view(np.uint8).data)
-    return hasher.digest()

@@ -162,4 +162,6 @@ def _mean_loss(counts: Counts, costs: NDArray[np.float64], confidence: float | N
     occurs = np.bincount(which.ravel(), counts.ravel(), len(values)).astype(np.int64)
     if confidence is None or len(values) != 2 or values[0] != 0:
         return mean(values, occurs, confidence)
-    return Estimate(*(float(values[1]) * part for part in share(int(occurs[1]), int(occurs.sum()), confidence)))
+    return Estimate(
+        *(float(values[1]) * part for part in share(int(occurs[1]), int(occurs.sum()), confidence))
+    )
