@@ -18,6 +18,7 @@ import ordinalrisk as orisk
 from ordinalrisk import CostTableLoss, DivergenceLoss, IntervalSet, RiskController, WeightedLoss
 from ordinalrisk.calibration_file import FIELDS
 from ordinalrisk.labels import class_indices
+from ordinalrisk.score_columns import ScoreColumns
 
 MANY_ROWS = 45_000  # enough for several threads
 
@@ -560,6 +561,7 @@ def test_a_warning_that_is_an_error_leaves_the_calibration_as_it_was(calibrated,
 def saved(calibrated, tmp_path):
     """A saved file as a dict, and a function that loads a changed one."""
     path = tmp_path / "saved.json"
+    calibrated.columns_ = ScoreColumns(("a", "b", "c", "d"), "grade")
     calibrated.save(path)
     document = json.loads(path.read_text())
 
@@ -704,7 +706,7 @@ def test_json_that_is_no_calibration_is_an_error(saved, document):
         saved[1](json.dumps(document))
 
 
-@pytest.mark.parametrize("version", [0, 2, 99, "1", None, [1]], ids=repr)
+@pytest.mark.parametrize("version", [0, 1, 99, "2", None, [2]], ids=repr)
 def test_another_schema_is_an_error_that_says_which_is_read(saved, version):
     document, load = saved
     for changed in (
@@ -713,7 +715,7 @@ def test_another_schema_is_an_error_that_says_which_is_read(saved, version):
     ):
         with pytest.raises(ValueError, match=refusal("schema_version")) as raised:
             load(changed)
-        assert f"is {version!r}; this version of ordinalrisk reads 1" in str(raised.value)
+        assert f"is {version!r}; this version of ordinalrisk reads 2" in str(raised.value)
 
 
 SEMANTICALLY_WRONG = {
@@ -786,6 +788,15 @@ SEMANTICALLY_WRONG = {
     "fingerprint is a number": ("data_blake3", lambda sha: 3),
     "fingerprint is none": ("data_blake3", lambda sha: "x"),
     "format of something else": ("format", lambda name: "x"),
+    "columns of fewer classes": ("columns", lambda c: c | {"scores": c["scores"][1:]}),
+    "columns repeat": ("columns", lambda c: c | {"scores": ["a", "a", "b", "c"]}),
+    "columns are numbers": ("columns", lambda c: c | {"scores": [0, 1, 2, 3]}),
+    "columns in words": ("columns", lambda c: c | {"scores": "abcd"}),
+    "columns without label": ("columns", lambda c: {k: v for k, v in c.items() if k != "label"}),
+    "label column is a number": ("columns", lambda c: c | {"label": 3}),
+    "logits in words": ("columns", lambda c: c | {"logits": "no"}),
+    "columns with more": ("columns", lambda c: c | {"more": 1}),
+    "columns are none": ("columns", lambda c: {}),
     "package version missing": ("package_version", lambda version: None),
 }
 

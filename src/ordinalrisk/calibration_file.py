@@ -26,13 +26,14 @@ from ordinalrisk.growth import GROWTH_RULES
 from ordinalrisk.labels import as_classes
 from ordinalrisk.losses import loss_from_dict
 from ordinalrisk.risk_curve import RiskCurve
+from ordinalrisk.score_columns import ScoreColumns
 from ordinalrisk.steps import SortedSteps
 
 if TYPE_CHECKING:
     from ordinalrisk.controller import RiskController
 
 FORMAT = "ordinalrisk calibration"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 FIELDS = (
     "format",
     "schema_version",
@@ -46,6 +47,7 @@ FIELDS = (
     "bound",
     "curve",
     "data_blake3",
+    "columns",
 )
 
 
@@ -70,6 +72,7 @@ def write(controller: RiskController, path: str | PathLike[str]) -> None:
             "totals": curve.totals.tolist(),
         },
         "data_blake3": controller.data_blake3_,
+        "columns": None if controller.columns_ is None else controller.columns_.to_dict(),
     }
     for label in document["classes"]:
         if not isinstance(label, str | int | float):
@@ -145,13 +148,17 @@ def read(path: str | PathLike[str]) -> RiskController:
         _require(
             isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest) is not None, "must be a digest"
         )
+        field = "columns"
+        described = document["columns"]
+        columns = None if described is None else ScoreColumns.from_dict(described)
+        _require(columns is None or len(columns.scores) == len(classes), "must have a column for each class")
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise _refusal(path, field, f"is not valid: {str(error).rstrip('.')}") from None
 
     from ordinalrisk.controller import RiskController
 
     controller = RiskController(loss=loss, alpha=alpha, growth=growth, classes=classes)
-    return controller._calibrated(costs, classes, curve, threshold, digest)
+    return controller._calibrated(costs, classes, curve, threshold, digest, columns)
 
 
 def _curve(saved: dict[str, Any], n_rows: int, costs: CostTable) -> RiskCurve:

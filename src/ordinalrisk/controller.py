@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from os import PathLike
 from typing import Any
 
-from ordinalrisk import calibration_file
+from ordinalrisk import calibration_file, html_repr
 from ordinalrisk.calibration import (
     Guarantee,
     checked_alpha,
@@ -16,13 +17,15 @@ from ordinalrisk.calibration import (
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.device import beside
 from ordinalrisk.exact import as_fraction, as_number
-from ordinalrisk.fingerprint import fingerprint
+from ordinalrisk.fingerprint import Fingerprint, fingerprint
 from ordinalrisk.growth import as_growth
 from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.labels import Classes, class_indices, require_column_order, resolve_classes
 from ordinalrisk.losses import as_loss
-from ordinalrisk.probabilities import as_matrix
+from ordinalrisk.probabilities import as_matrix, to_numpy
 from ordinalrisk.risk_curve import RiskCurve
+from ordinalrisk.score_columns import ScoreColumns
+from ordinalrisk.steps import Steps
 
 
 class RiskController:
@@ -58,6 +61,8 @@ class RiskController:
         The labels in order.
     data_blake3_ : str
         A fingerprint of the calibration data.
+    columns_ : ScoreColumns or None
+        Which columns the calibration data had, if they came from a file.
 
     References
     ----------
@@ -78,6 +83,7 @@ class RiskController:
     risk_curve_: RiskCurve
     classes_: Classes
     data_blake3_: str
+    columns_: ScoreColumns | None
 
     def __init__(
         self, loss: Any = "coverage", alpha: Any = 0.1, growth: Any = "frontier", classes: Any = None
@@ -114,21 +120,49 @@ class RiskController:
         >>> RiskController(alpha=0.1).calibrate(proba, [1, 1, 2] + [0, 1, 2] * 6)
         RiskController(loss=WeightedLoss(), alpha=0.1, growth=FrontierGrowth(point='mode')): threshold inf ...
         """
-        matrix = as_matrix(proba)
-        n, K = matrix.shape
-        classes = resolve_classes(self.classes, y, K)
-        require_column_order(proba, classes)
-        remedy = " Name the labels in order with classes=." if self.classes is None else ""
-        labels = beside(matrix, class_indices(y, classes, n, remedy=remedy), "y")
-        costs = CostTable.of(self.loss, K)
+        matrix, labels, classes = self._rows(proba, y, self.classes)
+        costs = CostTable.of(self.loss, len(classes))
         alpha = checked_alpha(as_fraction(self.alpha), costs.bound)
         given = self.growth.given_points(point_labels, matrix)
         steps = self.growth.steps(matrix, labels, costs, given)
-        curve = RiskCurve(steps, unit=costs.unit, n_rows=n, bound=costs.bound)
-        warn_if_uncertified(alpha, curve.bound, n)
+        curve = RiskCurve(steps, unit=costs.unit, n_rows=len(matrix), bound=costs.bound)
+        warn_if_uncertified(alpha, curve.bound, len(matrix))
         return self._calibrated(
             costs, classes, curve, expectation_threshold(curve, alpha), fingerprint(matrix, labels)
         )
+
+    def calibrate_batches(self, batches: Iterable[tuple[Any, Any]]) -> RiskController:
+        """Find the exact threshold on rows that come in batches, of which only the losses' steps are kept.
+
+        The result is that of :meth:`calibrate` on all rows at once, bit for bit.
+
+        Parameters
+        ----------
+        batches : iterable of (proba, y)
+            Each as for :meth:`calibrate`, on the host. The growth rule must find its own point labels.
+
+        Examples
+        --------
+        >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 7
+        >>> batches = [(proba, [1, 2, 2] + [0, 1, 2] * 6), (proba, [0, 1, 2] * 7)]
+        >>> RiskController(alpha=0.05).calibrate_batches(batches)
+        RiskController(loss=WeightedLoss(), ...): threshold 0.3 from 42 rows
+        """
+        classes, steps, n_rows, digest = self.classes, [], 0, Fingerprint()
+        for proba, y in batches:
+            matrix, labels, classes = self._rows(to_numpy(proba, "proba"), y, classes)
+            costs = CostTable.of(self.loss, len(classes))
+            alpha = checked_alpha(as_fraction(self.alpha), costs.bound)
+            given = self.growth.given_points(None, matrix)
+            steps.append(self.growth.steps(matrix, labels, costs, given))
+            n_rows += len(matrix)
+            digest.update(matrix, labels)
+        if not steps:
+            raise ValueError("There are no batches to calibrate with.")
+        curve = RiskCurve(Steps.joined(steps), unit=costs.unit, n_rows=n_rows, bound=costs.bound)
+        warn_if_uncertified(alpha, curve.bound, n_rows)
+        threshold = expectation_threshold(curve, alpha)
+        return self._calibrated(costs, classes, curve, threshold, digest.hexdigest())
 
     def predict_set(self, proba: Any, *, alpha: Any = None, point_labels: Any = None) -> IntervalSet:
         """The interval of each row.
@@ -200,10 +234,26 @@ class RiskController:
         """Read a calibration that :meth:`save` wrote; its predictions are the same bit for bit."""
         return calibration_file.read(path)
 
+    def _rows(self, proba: Any, y: Any, classes: Any) -> tuple[Any, Any, Classes]:
+        """Checked probabilities, the positions of the labels, and the classes these are positions in."""
+        matrix = as_matrix(proba)
+        resolved = resolve_classes(classes, y, matrix.shape[1])
+        require_column_order(proba, resolved)
+        remedy = " Name the labels in order with classes=." if self.classes is None else ""
+        labels = beside(matrix, class_indices(y, resolved, len(matrix), remedy=remedy), "y")
+        return matrix, labels, resolved
+
     def _calibrated(
-        self, costs: CostTable, classes: Classes, curve: RiskCurve, threshold: float, digest: str
+        self,
+        costs: CostTable,
+        classes: Classes,
+        curve: RiskCurve,
+        threshold: float,
+        digest: str,
+        columns: ScoreColumns | None = None,
     ) -> RiskController:
         self._costs = costs
+        self.columns_ = columns
         self.classes_ = classes
         self.risk_curve_ = curve
         self.data_blake3_ = digest
@@ -230,3 +280,6 @@ class RiskController:
         if hasattr(self, "threshold_"):
             text += f": threshold {self.threshold_:.6g} from {self.risk_curve_.n_rows} rows"
         return text
+
+    def _repr_html_(self) -> str:
+        return html_repr.controller_html(self)

@@ -40,7 +40,13 @@ def as_number(value: Any, name: str = "value") -> Number:
         return int(value)
     if isinstance(value, float | np.floating):
         return float(str(value))
-    return exact
+    if exact.denominator == 1:
+        return int(exact)
+    try:
+        near = float(exact)
+    except OverflowError:
+        return exact
+    return near if as_fraction(near) == exact else exact
 
 
 def to_json(value: Number) -> int | float | str:
@@ -50,7 +56,7 @@ def to_json(value: Number) -> int | float | str:
 
 def from_json(value: Any) -> Number:
     """The number that :func:`to_json` wrote."""
-    return as_number(value)
+    return as_fraction(value) if isinstance(value, str) else as_number(value)
 
 
 def decimal_text(value: Fraction) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ordinalrisk import device
 from ordinalrisk.device import on_device, to_host
 from ordinalrisk.kernels import widened
-from ordinalrisk.probabilities import to_numpy
+from ordinalrisk.probabilities import RowError, to_numpy
 
 Classes = NDArray[Any]
 
@@ -82,9 +82,11 @@ def class_indices(
         indices = np.array([position.get(label, -1) for label in _hashable(labels, name)], np.int64)
     if len(indices) and indices.min() < 0:
         row = int(to_host(indices < 0).argmax())
-        raise ValueError(
-            f"{name}[{row}] is {labels[row].item() if hasattr(labels[row], 'item') else labels[row]!r}, "
-            f"which is not one of the classes {classes.tolist()}.{remedy}"
+        label = labels[row].item() if hasattr(labels[row], "item") else labels[row]
+        raise RowError(
+            f"{name}[{row}] is {label!r}, which is not one of the classes {classes.tolist()}.{remedy}",
+            row,
+            label,
         )
     known: NDArray[np.int64] = indices
     return known

@@ -218,30 +218,58 @@ def _to_numpy(values: Any, name: str) -> NDArray[Any]:
     return plain.view(BFLOAT16) if plain.dtype.name == "bfloat16" else plain
 
 
+class RowError(ValueError):
+    """What is wrong with one row, in words and in parts: who read the row elsewhere can say where.
+
+    Attributes
+    ----------
+    row : int
+        Its position.
+    column : int or None
+        The first wrong column, if one is to blame.
+    value : object
+        What was found there, or the sum of a row that does not sum to 1.
+    looks_like : {"percentages", "logits", "cumulative"} or None
+        What the row seems to be instead.
+    """
+
+    def __init__(
+        self, message: str, row: int, value: Any, *, column: int | None = None, looks_like: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.row, self.value, self.column, self.looks_like = row, value, column, looks_like
+
+
 def raise_invalid_row(proba: NDArray[Any], row: int) -> NoReturn:
     """Say what is wrong with a row that is no probability vector."""
     p = to_host(proba[row].double()) if on_device(proba) else widened(proba[[row]])[0].astype(np.float64)
     wrong = ~(np.isfinite(p) & (p >= 0))
     if wrong.any():
         column = int(wrong.argmax())
-        value = p[column]
+        value = float(p[column])
         what = "a NaN" if np.isnan(value) else "an infinite" if np.isinf(value) else "a negative"
-        remedy = " If these are logits, pass softmax(logits)." if what == "a negative" else ""
-        raise ValueError(
-            f"proba has {what} value at row {row}, column {column} ({value}): "
-            f"probabilities must be finite and not negative.{remedy}"
+        logits = what == "a negative"
+        raise RowError(
+            f"proba has {what} value at row {row}, column {column} ({value}): probabilities must be finite "
+            f"and not negative.{' If these are logits, pass softmax(logits).' if logits else ''}",
+            row,
+            value,
+            column=column,
+            looks_like="logits" if logits else None,
         )
     with np.errstate(over="ignore"):
-        total = p.sum()
+        total = float(p.sum())
     if abs(total - 100) < 1:
-        remedy = "these look like percentages, divide them by 100"
+        looks_like, remedy = "percentages", "these look like percentages, divide them by 100"
     elif (p > 1).any():
-        remedy = "these look like logits, pass softmax(logits)"
+        looks_like, remedy = "logits", "these look like logits, pass softmax(logits)"
     elif (np.diff(p) >= 0).all() and p[-1] > 0.999:
-        remedy = "these look cumulative, pass from_cumulative(proba[:, :-1])"
+        looks_like, remedy = "cumulative", "these look cumulative, pass from_cumulative(proba[:, :-1])"
     else:
+        looks_like = None
         remedy = "rescale with proba / proba.sum(axis=1, keepdims=True) if that is what you mean"
-    raise ValueError(f"Row {row} of proba sums to {total:.6g}, not to 1: {remedy}.")
+    message = f"Row {row} of proba sums to {total:.6g}, not to 1: {remedy}."
+    raise RowError(message, row, total, looks_like=looks_like)
 
 
 def _token_logprobs(candidates: Any, row: int) -> list[tuple[str, float]]:

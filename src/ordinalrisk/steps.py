@@ -7,6 +7,7 @@ proportional to the number of steps; sorting waits until someone asks for the wh
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -57,6 +58,13 @@ class Steps:
         if (costs[costs > 0] == largest).all():  # every miss costs the same, so every step does
             return cls(at, largest, largest)
         return cls(at, costs[after] - costs[before], largest)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Steps]) -> Steps:
+        """The steps of all parts, which are between entries of one cost table."""
+        at, first = np.concatenate([part.at for part in parts]), parts[0]
+        by = first.by if isinstance(first.by, int) else np.concatenate([part.by for part in parts])
+        return cls(at, by, first.largest)
 
     @cached_property
     def in_order(self) -> SortedSteps:
