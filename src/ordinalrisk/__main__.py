@@ -1,6 +1,6 @@
 """``python -m ordinalrisk``."""
 
-from ordinalrisk.cli import app
+from ordinalrisk.cli import run
 
 if __name__ == "__main__":
-    app(prog_name="ordinalrisk")
+    run()

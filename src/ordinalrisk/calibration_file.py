@@ -53,6 +53,13 @@ FIELDS = (
 
 def write(controller: RiskController, path: str | PathLike[str]) -> None:
     """Save a calibrated controller."""
+    text = text_of(controller)
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def text_of(controller: RiskController) -> str:
+    """What is saved of a calibrated controller."""
     curve = controller.risk_curve_
     document: dict[str, Any] = {
         "format": FORMAT,
@@ -80,8 +87,7 @@ def write(controller: RiskController, path: str | PathLike[str]) -> None:
         if isinstance(label, float) and not math.isfinite(label):
             raise ValueError(f"Class {label!r} can't be saved; numbers among the classes must be finite.")
     document["digests"] = {field: _digest(document[field]) for field in FIELDS}
-    with replacing(path) as temporary:
-        temporary.write_text(_readable(document), encoding="utf-8")
+    return _readable(document)
 
 
 def read(path: str | PathLike[str]) -> RiskController:

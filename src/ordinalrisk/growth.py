@@ -202,6 +202,12 @@ def as_growth(growth: Any) -> GrowthRule:
     raise ValueError(f"growth={growth!r} is not known; the growth rules are {list(GROWTH_RULES)}.")
 
 
+def require_valid(proba: NDArray[Any]) -> None:
+    """Refuse rows that are no probability vectors, in the time that it takes to predict them."""
+    costs = CostTable.of(as_loss("coverage"), proba.shape[1])
+    FrontierGrowth().intervals(proba, costs, np.inf, None)
+
+
 def _backend(proba: Any) -> Any:
     """The kernels for rows that are where these are."""
     if on_device(proba):

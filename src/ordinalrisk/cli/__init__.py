@@ -5,24 +5,38 @@ What is heavy is imported by the command that needs it, so that ``--help`` and `
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from ordinalrisk import __version__
 from ordinalrisk.cli import terminal
+from ordinalrisk.cli.calibrate import calibrate
+from ordinalrisk.cli.compare import compare
 from ordinalrisk.cli.demo import demo
+from ordinalrisk.cli.evaluate import evaluate
+from ordinalrisk.cli.predict import predict
+from ordinalrisk.cli.report import report
 from ordinalrisk.cli.reproduce import reproduce
 from ordinalrisk.cli.warmup import warmup
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
-app.command(short_help="Run the paper's simulation.")(terminal.stoppable(demo))
-app.command(short_help="Run the paper's experiments beside their published numbers.")(
-    terminal.stoppable(reproduce)
-)
-app.command(short_help="Compile ahead of the first call.")(terminal.stoppable(warmup))
+_COMMANDS: dict[Callable[..., None], str] = {
+    calibrate: "Find the exact threshold on a file with known labels.",
+    predict: "Give each row of a file its interval.",
+    evaluate: "Compare the loss on known labels with the guarantee.",
+    report: "Write a page that shows all of it.",
+    compare: "Rank growth rules under each loss.",
+    demo: "Run the paper's simulation.",
+    reproduce: "Run the paper's experiments beside their published numbers.",
+    warmup: "Compile ahead of the first call.",
+}
+for command, help_line in _COMMANDS.items():
+    app.command(short_help=help_line)(terminal.stoppable(command))
 
 
 def _print_version(wanted: bool) -> None:
@@ -41,9 +55,25 @@ def main(
 
     \b
     Examples:
+      ordinalrisk calibrate scores.parquet --alpha 0.05 -o cal.json
+      ordinalrisk predict cal.json new.parquet -o sets.parquet
+      ordinalrisk evaluate cal.json test.parquet
+      ordinalrisk report cal.json test.parquet -o report.html
+      ordinalrisk compare scores.parquet
       ordinalrisk demo                   the paper's simulation, under a minute
-      ordinalrisk demo --trials 10       a quick look
-      ordinalrisk reproduce simulated    Table 1 of the paper and its figures
-      ordinalrisk reproduce --help       the options
-      ordinalrisk warmup                 compile now, for quick first calls later
     """  # noqa: D301 - a backspace keeps the lines of the paragraph apart
+
+
+def run() -> None:
+    """The installed command: an error of usage is one line too."""
+    try:
+        code = app(standalone_mode=False)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # only what typer raises has one
+            raise
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context is not None else "ordinalrisk"
+        text = " ".join(error.format_message().split())
+        typer.echo(f"Error: {text} See {path} --help.", err=True)
+        code = getattr(error, "exit_code", 2)
+    sys.exit(code if isinstance(code, int) else 0)

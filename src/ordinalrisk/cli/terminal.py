@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import sys
 import tempfile
 import textwrap
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -19,7 +23,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from ordinalrisk.experiments.tables import Table
+    from ordinalrisk.engines.readers import Source
+    from ordinalrisk.text_table import Table
 
 INSTALL_PLOTS = 'pip install "ordinalrisk[plots]"'
 _WIDTH = 80
@@ -28,11 +33,11 @@ _LARGEST_SEED = 2**32 - 1
 Parameters = ParamSpec("Parameters")
 
 
-def printer() -> Console:
-    """A console that prints text as it is."""
+def printer(to_error: bool = False) -> Console:
+    """A console that prints text as it is; to standard error where the output itself goes into a pipe."""
     from rich.console import Console
 
-    return Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    return Console(highlight=False, markup=False, emoji=False, soft_wrap=True, stderr=to_error)
 
 
 def print_table(console: Console, table: Table, caption: str = "") -> None:
@@ -73,6 +78,33 @@ def progress() -> Progress:
         transient=True,
         disable=not console.is_terminal,
     )
+
+
+@contextmanager
+def row_progress(source: Source, description: str) -> Iterator[Callable[[int], None]]:
+    """A bar for rows that are read from a file: takes the number of rows done; rows/s and the time left."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    start = time.perf_counter()
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[rows]:,} rows  {task.fields[rate]:,.0f} rows/s"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task(description, total=1.0, rows=0, rate=0.0)
+
+        def done(rows: int) -> None:
+            rate = rows / max(time.perf_counter() - start, 1e-9)
+            bar.update(task, completed=source.share_read(rows), rows=rows, rate=rate)
+
+        yield done
 
 
 def track(items: Iterable[Any], total: int, description: str) -> Iterator[Any]:
@@ -142,21 +174,62 @@ def writing_to(path: Path, option: str = "--out") -> Iterator[None]:
     """Turn what goes wrong while writing into one line."""
     try:
         yield
+    except BrokenPipeError:
+        raise
     except OSError as error:
         fail(f"{option}: can't write to {path} ({error.strerror or error}).", code=1)
 
 
 def stoppable(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """The command, which says so when it is interrupted."""
+    """The command, which tidies up and says so when it is interrupted, and is quiet if nobody reads on."""
 
     @wraps(command)
     def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
         try:
-            command(*args, **kwargs)
+            with _terminated_like_interrupted():
+                command(*args, **kwargs)
+                sys.stdout.flush()
         except KeyboardInterrupt:
             fail("interrupted; files that were written are whole.", code=130)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else it is flushed once more
+            raise typer.Exit(141) from None
 
     return run
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """So that temporary files are removed when the system asks the process to end."""
+
+    def interrupt(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:  # not in the main thread, which signals go to
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def bad_data_is_one_line() -> Iterator[None]:
+    """Turn what is wrong with a file into one line and exit code 1, with parameters into exit code 2."""
+    try:
+        yield
+    except ValueError as error:
+        from ordinalrisk.engines.formats import FileError
+
+        fail(" ".join(str(error).split()), code=1 if isinstance(error, FileError) else 2)
+
+
+def note(sentence: str) -> None:
+    """Say something beside the output."""
+    typer.echo(f"Note: {sentence}", err=True)
 
 
 def fail(message: str, code: int) -> NoReturn:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from ordinalrisk.experiments import remarks
 from ordinalrisk.experiments.reproduction import RELEASED, TOLERANCE, Reproduction
 from ordinalrisk.experiments.tables import (
-    Table,
     centroid_table,
     class_tables,
     published_table,
     rules_tables,
     weight_table,
 )
+from ordinalrisk.text_table import Table
 
 _PICTURES = {
     "data": "The data: points of ten ordered classes",

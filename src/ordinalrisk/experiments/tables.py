@@ -2,56 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ordinalrisk.experiments.protocol import Experiment, Summary
 from ordinalrisk.experiments.reproduction import RELEASED, Reproduction
 from ordinalrisk.experiments.scores import NORMALISATIONS
 from ordinalrisk.losses import WeightedLoss
-
-_NUMBER = re.compile(r"[+-]?[\d,]+(\.\d+)?")
-
-
-@dataclass(frozen=True)
-class Table:
-    """A caption, a header and rows of text; columns of numbers are aligned right, others left.
-
-    Examples
-    --------
-    >>> print(Table("Sizes", ("rule", "size"), [("paper", "2.5"), ("frontier", "10.0")]).text())
-    rule      size
-    paper      2.5
-    frontier  10.0
-    """
-
-    caption: str
-    header: tuple[str, ...]
-    rows: list[tuple[str, ...]]
-
-    def text(self) -> str:
-        """Padded columns."""
-        widths = [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
-        return "\n".join(
-            "  ".join(
-                cell.rjust(width) if number else cell.ljust(width)
-                for cell, width, number in zip(row, widths, self._numbers(), strict=True)
-            ).rstrip()
-            for row in [self.header, *self.rows]
-        )
-
-    def markdown(self) -> str:
-        """A pipe table."""
-        rule = ["---:" if number else "---" for number in self._numbers()]
-        rows = [[cell.replace("|", r"\|") for cell in row] for row in [self.header, rule, *self.rows]]
-        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-    def _numbers(self) -> list[bool]:
-        """Which columns hold numbers."""
-        columns = zip(*self.rows, strict=True) if self.rows else [()] * len(self.header)
-        return [any(_NUMBER.fullmatch(cell) for cell in column) for column in columns]
+from ordinalrisk.text_table import Table
 
 
 def published_table(reproduction: Reproduction) -> Table:

@@ -57,7 +57,7 @@ from ordinalrisk.kernels.cpu_tile import (
     steps_in_tile,
 )
 
-N_COMPILED = 8
+N_COMPILED = 10
 ROWS_WORTH_A_THREAD = 16_384
 NUMBERS_COPIED_AT_ONCE = 65_536
 NOT_GIVEN = np.empty(0, np.int64)
@@ -162,7 +162,7 @@ def steps(
 def compile_ahead() -> Iterator[str]:
     """Compile every kernel for every number type; their names, as they are ready."""
     for dtype in MARGIN:
-        for kernel in (_point_labels, _levels, _intervals, _steps):
+        for kernel in (_point_labels, _levels, _intervals, _steps, _copy_rows):
             _compiled(kernel, dtype)
             yield f"{kernel.__name__.lstrip('_')}, {dtype}"
 
@@ -185,7 +185,16 @@ def _plain(proba: NDArray[Any], rows: slice) -> Iterator[tuple[slice, NDArray[An
     at_once = max(TILE, NUMBERS_COPIED_AT_ONCE // proba.shape[1])
     for start in range(rows.start, rows.stop, at_once):
         here = slice(start, min(start + at_once, rows.stop))
-        yield here, np.ascontiguousarray(widened(proba[here]))
+        yield here, _in_row_order(widened(proba[here]))
+
+
+def _in_row_order(proba: NDArray[Any]) -> NDArray[Any]:
+    """A copy with each row in one piece; of columns in one piece, several times faster than numpy's."""
+    if proba.flags.c_contiguous or not proba.flags.aligned or proba.dtype not in MARGIN:
+        return np.ascontiguousarray(proba)
+    copy = np.empty(proba.shape, proba.dtype)
+    _compiled(_copy_rows, proba.dtype)(proba, copy)
+    return copy
 
 
 def _require_valid(bad: int, first_row: int) -> None:
@@ -240,6 +249,8 @@ def _compiled(kernel: Callable[..., Any], dtype: np.dtype[Any]) -> Any:
         _intervals: (labels, ends, ends, costs, code, code, real, real, glance),
         _steps: (labels, labels, types.float64[::1], ends, ends, costs, code, code, real, glance),
     }
+    if kernel is _copy_rows:
+        return compiled(kernel, (types.Array(number, 2, "A", readonly=True), types.Array(number, 2, "C")))
     signature = (proba, *rest[kernel], tile, lane, lane, types.int64[::1])
     return compiled(kernel, signature)
 
@@ -247,6 +258,12 @@ def _compiled(kernel: Callable[..., Any], dtype: np.dtype[Any]) -> Any:
 _EXAMPLE_COSTS = GainTables(
     np.zeros((2, 2)), np.zeros((2, 2)), 0, np.ones(2), np.zeros((2, 2), np.int64), True, 1.0
 )
+
+
+def _copy_rows(proba, copy):
+    for i in range(proba.shape[0]):
+        for j in range(proba.shape[1]):
+            copy[i, j] = proba[i, j]
 
 
 def _point_labels(proba, given, points, costs, point, tolerance, tile, lane, row, waiting):

@@ -1,0 +1,159 @@
+"""``ordinalrisk compare``: every loss with every growth rule on one file of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ordinalrisk import __version__
+from ordinalrisk.cli import options, terminal
+from ordinalrisk.exact import to_json
+
+if TYPE_CHECKING:
+    from ordinalrisk.comparing import Comparison
+    from ordinalrisk.text_table import Table
+
+
+def compare(
+    scores_file: Annotated[Path, typer.Argument(metavar="SCORES", help="File with scores and labels, or -.")],
+    alpha: Annotated[
+        list[str] | None, typer.Option(metavar="A", help="The risk; repeat for more. [default: 0.05, 0.1]")
+    ] = None,
+    label: options.Label = None,
+    scores: options.Scores = None,
+    logits: options.Logits = None,
+    classes: options.Classes = None,
+    weights: Annotated[
+        str | None, typer.Option(metavar="H", help="Add a loss with a weight for each class.")
+    ] = None,
+    costs: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Add a loss with a CSV file of costs.")
+    ] = None,
+    folds: Annotated[int, typer.Option(help="Parts of the cross-validation.")] = 5,
+    sample: Annotated[
+        int, typer.Option(help="Compare on so many rows, drawn at random, if there are more.")
+    ] = 200_000,
+    seed: Annotated[int, typer.Option(help="Seed of the sample and of the parts.")] = 0,
+    json: Annotated[Path | None, typer.Option(metavar="FILE", help="All results as JSON.")] = None,
+    input_format: options.InputFormat = None,
+) -> None:
+    """Rank the growth rules under each loss by cross-validation: risk, and the size of sets that it takes.
+
+    Each row is predicted by a calibration on the other folds. The losses are coverage, weights 1..K,
+    divergence, its square, and one under which a set that lies too low counts double.
+
+    \b
+    Examples:
+      ordinalrisk compare scores.parquet
+      ordinalrisk compare scores.csv --alpha 0.02 --weights 1,1,5 --json compared.json
+    """  # noqa: D301
+    options.require_files()
+    options.require_input(scores_file)
+    if sample < 10:
+        terminal.fail(f"--sample must be at least 10; got {sample}.", code=2)
+    if json is not None:
+        terminal.require_writable_file(json, "--json")
+
+    from ordinalrisk import comparing
+    from ordinalrisk.engines import columns, streaming
+    from ordinalrisk.engines.readers import opened
+    from ordinalrisk.growth import require_valid
+    from ordinalrisk.losses import CostTableLoss, WeightedLoss
+    from ordinalrisk.report.random_rows import RandomRows
+    from ordinalrisk.score_columns import ScoreColumns
+
+    given = options.names(classes)
+    alphas = [options.number(text, "--alpha") for text in alpha or ("0.05", "0.1")]
+    console = terminal.printer()
+    with terminal.bad_data_is_one_line(), opened(scores_file, input_format) as source:
+        score_columns = columns.score_columns(source, scores, given, terminal.note)
+        where = ScoreColumns(
+            tuple(score_columns),
+            columns.label_column(source, label, score_columns, terminal.note),
+            columns.are_logits(score_columns, logits, terminal.note),
+        )
+        labels = columns.class_labels(source, given, score_columns, where.label, terminal.note)
+        losses: dict[str, Any] = dict(comparing.default_losses(len(labels)))
+        if weights is not None:
+            losses[f"weights {weights}"] = WeightedLoss(options.numbers(weights, "--weights"))
+        if costs is not None:
+            options.require_input(costs)
+            losses[costs.name] = CostTableLoss(options.costs_in(costs, labels))
+        drawn, n_rows = RandomRows(sample, seed), 0
+        with terminal.row_progress(source, "Reading") as progress:
+            rows = streaming.FileRows(source, where, labels, progress=progress)
+            with rows.located():
+                for batch in rows:
+                    require_valid(batch.proba)
+                    drawn.add(batch.proba, batch.labels)
+                    n_rows += len(batch.proba)
+        proba, y = drawn.drawn()
+        results = comparing.ranked(
+            comparing.compare(
+                proba, y, losses=losses, alphas=alphas, folds=folds, seed=seed, track=terminal.track
+            )
+        )
+    of_all = "" if len(y) == n_rows else f", drawn at random from {n_rows:,}"
+    caption = f"{folds}-fold cross-validation on {len(y):,} rows{of_all}; smallest sets first"
+    terminal.print_table(console, _table(results), caption)
+    if json is not None:
+        with terminal.writing_to(json, "--json"):
+            terminal.write_json(_document(results, len(y), n_rows, folds, seed), json)
+        console.print(f"Wrote {json}")
+
+
+def _table(results: Sequence[Comparison]) -> Table:
+    from ordinalrisk.text_table import Table
+
+    rows: list[tuple[str, ...]] = []
+    before = None
+    for result in results:
+        case = (result.loss_name, str(result.alpha))
+        names = ("", "") if case == before else case
+        before = case
+        rows.append(
+            (
+                *names,
+                result.growth,
+                f"{result.mean_size:.2f}",
+                f"{result.single_labels:.3f}",
+                f"{result.risk.value:.4f}",
+                f"{result.risk.low:.4f}",
+                f"{result.risk.high:.4f}",
+                _remark(result),
+            )
+        )
+    return Table("", ("loss", "alpha", "rule", "size", "single", "risk", "from", "to", ""), rows)
+
+
+def _remark(result: Comparison) -> str:
+    return "above" if result.exceeds else "" if result.certified else "few rows"
+
+
+def _document(results: Sequence[Comparison], used: int, n_rows: int, folds: int, seed: int) -> dict[str, Any]:
+    return {
+        "format": "ordinalrisk comparison",
+        "package_version": __version__,
+        "rows": n_rows,
+        "rows_compared": used,
+        "folds": folds,
+        "seed": seed,
+        "results": [
+            {
+                "loss_name": result.loss_name,
+                "loss": result.loss.to_dict(),
+                "growth": result.growth,
+                "alpha": to_json(result.alpha),
+                "risk": list(result.risk),
+                "mean_size": result.mean_size,
+                "coverage": result.coverage,
+                "single_labels": result.single_labels,
+                "certified": result.certified,
+                "exceeds": result.exceeds,
+            }
+            for result in results
+        ],
+    }

@@ -1,0 +1,55 @@
+"""Which format a file has: by its name, else by its first bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FORMATS = ("csv", "parquet", "arrow", "jsonl")
+COMPRESSION = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+PIPE = Path("-")
+
+_BY_SUFFIX = {
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+_BY_FIRST_BYTES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow", b"{": "jsonl"}
+
+
+class FileError(ValueError):
+    """What is wrong with a file: one line that names it, the place and the remedy."""
+
+
+def compression_of(path: Path) -> str | None:
+    """The compression that the file's name tells of."""
+    return COMPRESSION.get(path.suffix.lower())
+
+
+def format_by_name(path: Path) -> str | None:
+    """The format that the file's name tells of, less its compression.
+
+    Examples
+    --------
+    >>> format_by_name(Path("scores.csv.gz")), format_by_name(Path("scores.dat"))
+    ('csv', None)
+    """
+    plain = path.with_suffix("") if compression_of(path) else path
+    return _BY_SUFFIX.get(plain.suffix.lower())
+
+
+def format_by_first_bytes(start: bytes) -> str:
+    """The format of a file that begins like this: CSV if it is no other."""
+    for magic, name in _BY_FIRST_BYTES.items():
+        if start.lstrip(b" \r\n\t" if magic == b"{" else b"").startswith(magic):
+            return name
+    return "csv"
+
+
+def one_line(error: BaseException) -> str:
+    """An error's text on one line, without its final stop."""
+    return " ".join(str(error).split()).rstrip(".")

@@ -1,0 +1,291 @@
+"""Calibrate, predict and evaluate on files larger than memory.
+
+One batch of rows is worked on while the next is read and the last is written. Nothing is kept of a batch but
+its steps (to calibrate) or its counts (to evaluate).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ordinalrisk.controller import RiskController
+from ordinalrisk.engines.columns import position_of_label
+from ordinalrisk.engines.formats import FileError, format_by_name
+from ordinalrisk.engines.readers import Source
+from ordinalrisk.engines.writers import writing
+from ordinalrisk.labels import Classes, as_classes, class_indices
+from ordinalrisk.probabilities import RowError, softmax
+from ordinalrisk.score_columns import ScoreColumns
+from ordinalrisk.tally import Tally
+
+ADDED = ("lower", "upper", "size")
+_REMEDIES = {
+    "percentages": "They look like percentages: divide them by 100.",
+    "logits": "They look like logits: add --logits.",
+    "cumulative": "They look cumulative: take differences.",
+    None: "Divide each row by its sum if that is what you mean.",
+}
+Item = TypeVar("Item")
+Progress = Callable[[int], None]
+"""Takes the number of rows that are done."""
+
+
+class Rows(NamedTuple):
+    """Some rows of a file: probabilities, positions of the true labels, columns that are kept."""
+
+    proba: NDArray[Any]
+    labels: NDArray[np.int64]
+    kept: pa.RecordBatch
+
+
+class FileRows:
+    """The rows of a file in batches, read ahead.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+    columns : ScoreColumns
+        Where its scores and labels are.
+    classes : sequence, optional
+        The labels in order. Without, no label is read.
+    keep : sequence of str
+        Other columns to read.
+    progress : callable
+        Told how many rows are done.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        columns: ScoreColumns,
+        classes: Sequence[Any] | None = None,
+        keep: Sequence[str] = (),
+        progress: Progress = lambda n_rows: None,
+    ) -> None:
+        self.source, self.columns, self.keep = source, columns, list(keep)
+        self._classes = None if classes is None else as_classes(list(classes))
+        self._progress = progress
+        self._before = 0
+        for name in columns.scores:
+            kind = source.schema.field(name).type
+            if not source.types_are_guessed and not _is_number(kind):
+                raise FileError(
+                    f"{source.name}: column {name!r} holds {kind}, not numbers; choose other --scores."
+                )
+
+    def __iter__(self) -> Iterator[Rows]:
+        wanted = [
+            *self.columns.scores,
+            *self.keep,
+            *([self.columns.label] if self._classes is not None else []),
+        ]
+        batches = self.source.batches(list(dict.fromkeys(wanted)), numbers=self.columns.scores)
+        self._before = 0
+        for batch in _ahead(batches):
+            yield Rows(self._matrix(batch), self._labels(batch), batch.select(self.keep))
+            self._before += batch.num_rows
+            self._progress(self._before)
+        if self._before == 0:
+            raise FileError(f"{self.source.name}: has no rows.")
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Say where in the file the wrong row of a batch is."""
+        try:
+            yield
+        except RowError as error:
+            raise FileError(f"{self._place(error)}: {self._problem(error)}") from None
+
+    def _place(self, error: RowError) -> str:
+        column = self.columns.label if isinstance(error, _LabelError) else None
+        if error.column is not None:
+            column = self.columns.scores[error.column]
+        row = f"{self.source.name}: row {self._before + error.row + 1}"
+        return row if column is None else f"{row}, column {column!r}"
+
+    def _problem(self, error: RowError) -> str:
+        if isinstance(error, _LabelError) and self._classes is not None:
+            if error.value in (None, ""):
+                return "the label is missing; leave such rows out."
+            known = ", ".join(map(str, self._classes.tolist()))
+            return (
+                f"the label {error.value!r} is not one of the classes {known}; correct it, or calibrate anew."
+            )
+        if error.column is None:
+            return f"the scores sum to {error.value:.6g}, not to 1. {_REMEDIES[error.looks_like]}"
+        kind = "logit" if self.columns.logits else "probability"
+        what = (
+            f"{error.value} is no {kind}" if error.value == error.value else f"the {kind} is missing or NaN"
+        )
+        return f"{what}. {'If these are logits, add --logits' if error.looks_like else 'Correct it'}."
+
+    def _matrix(self, batch: pa.RecordBatch) -> NDArray[Any]:
+        scores = [batch.column(name) for name in self.columns.scores]
+        if self.columns.logits:
+            return self._softmax(_side_by_side(scores))
+        return _side_by_side(scores)
+
+    def _softmax(self, logits: NDArray[Any]) -> NDArray[np.float64]:
+        wrong = ~np.isfinite(logits)
+        if wrong.any():
+            row, column = (int(at) for at in np.argwhere(wrong)[0])
+            raise RowError("a logit is not finite", row, float(logits[row, column]), column=column)
+        return softmax(logits)
+
+    def _labels(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
+        if self._classes is None:
+            return np.empty(0, np.int64)
+        column = batch.column(self.columns.label)
+        if pa.types.is_integer(column.type) and not column.null_count and self._classes.dtype.kind in "iu":
+            try:
+                return class_indices(column.to_numpy(), self._classes, len(column))
+            except RowError as error:
+                raise _LabelError(str(error), error.row, error.value) from None
+        encoded = column.dictionary_encode(null_encoding="encode")
+        position = position_of_label(self._classes.tolist())
+        values = encoded.dictionary.to_pylist()
+        positions = np.array([-1 if (k := position(value)) is None else k for value in values], np.int64)
+        labels: NDArray[np.int64] = positions[encoded.indices.to_numpy()]
+        if len(labels) and labels.min() < 0:
+            row = int((labels < 0).argmax())
+            raise _LabelError("a label is unknown", row, column[row].as_py())
+        return labels
+
+
+class _LabelError(RowError):
+    """A label that is none of the classes."""
+
+
+def calibrate(controller: RiskController, rows: FileRows, classes: Sequence[Any]) -> RiskController:
+    """``controller`` calibrated on a file whose labels are positions in ``classes``."""
+    names = as_classes(list(classes))
+    by_position = RiskController(controller.loss, controller.alpha, controller.growth)
+    with rows.located():
+        by_position.calibrate_batches((np.ascontiguousarray(batch.proba), batch.labels) for batch in rows)
+    named = RiskController(controller.loss, controller.alpha, controller.growth, names)
+    curve, threshold = by_position.risk_curve_, by_position.threshold_
+    return named._calibrated(
+        by_position._costs, names, curve, threshold, by_position.data_blake3_, rows.columns
+    )
+
+
+def evaluate(controller: RiskController, rows: FileRows, alpha: Any = None) -> Tally:
+    """The counts of a file's rows, whose labels are known."""
+    tally = Tally.empty(len(controller.classes_))
+    with rows.located():
+        for batch in rows:
+            tally += Tally.of(batch.labels, controller.predict_set(batch.proba, alpha=alpha))
+    return tally
+
+
+def predict(
+    controller: RiskController,
+    rows: FileRows,
+    target: Path,
+    *,
+    alpha: Any = None,
+    prefix: str = "",
+    given_format: str | None = None,
+) -> NDArray[np.int64]:
+    """Write the kept columns and the interval of each row; how many rows have a set of size ``1 .. K``."""
+    added = [prefix + name for name in ADDED]
+    for name in added:
+        if name in rows.keep:
+            raise FileError(
+                f"{rows.source.name}: already has a column {name!r}; keep other columns with --keep, or name "
+                "the new ones otherwise with --prefix."
+            )
+    labels = _LabelType(controller.classes_)
+    kept = [rows.source.field_as_read(name) for name in rows.keep]
+    types = (labels.type, labels.type, pa.int32())
+    schema = pa.schema([*kept, *map(pa.field, added, types)])
+    _require_writable(schema, rows, given_format or format_by_name(target) or "csv")
+    sizes = np.zeros(len(controller.classes_) + 1, np.int64)
+    with writing(target, schema, given_format) as writer, _behind(writer.write) as write, rows.located():
+        for batch in rows:
+            sets = controller.predict_set(batch.proba, alpha=alpha)
+            size = sets.size
+            ends = labels.array(sets.lower_index), labels.array(sets.upper_index), pa.array(size)
+            write(pa.RecordBatch.from_arrays([*batch.kept.columns, *ends], schema=schema))
+            sizes += np.bincount(size, minlength=len(sizes))
+    return sizes[1:]
+
+
+class _LabelType:
+    """Labels as an Arrow column: numbers as they are, text once in an ordered dictionary."""
+
+    def __init__(self, classes: Classes) -> None:
+        self._numbers = classes if classes.dtype.kind in "iuf" else None
+        self._names = pa.array([str(label) for label in classes.tolist()])
+        self._index = np.min_scalar_type(-len(classes))
+        self.type = (
+            pa.dictionary(pa.from_numpy_dtype(self._index), pa.string(), ordered=True)
+            if self._numbers is None
+            else pa.from_numpy_dtype(self._numbers.dtype)
+        )
+
+    def array(self, index: NDArray[np.int32]) -> pa.Array:
+        """The labels at these positions."""
+        if self._numbers is not None:
+            return pa.array(self._numbers[index])
+        return pa.DictionaryArray.from_arrays(pa.array(index.astype(self._index)), self._names, ordered=True)
+
+
+def _side_by_side(columns: Sequence[pa.Array]) -> NDArray[Any]:
+    """The columns as a matrix, each in one piece: the kernels take a few rows at a time from there."""
+    kinds = {column.type for column in columns}
+    same = kinds.pop() if len(kinds) == 1 else None
+    kind = same if same in (pa.float16(), pa.float32()) else pa.float64()
+    matrix = np.empty((len(columns[0]), len(columns)), kind.to_pandas_dtype(), order="F")
+    for k, column in enumerate(columns):
+        matrix[:, k] = column.cast(kind).to_numpy(zero_copy_only=False)
+    return matrix
+
+
+def _require_writable(schema: pa.Schema, rows: FileRows, target_format: str) -> None:
+    if target_format != "csv":
+        return
+    for field in schema:
+        if pa.types.is_nested(field.type):
+            raise FileError(
+                f"{rows.source.name}: column {field.name!r} holds {field.type}, which CSV can't; leave it "
+                "out with --keep, or write another format."
+            )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind))
+
+
+def _ahead(items: Iterable[Item]) -> Iterator[Item]:
+    """The items, each made while the one before it is worked on."""
+    iterator, end = iter(items), object()
+    with ThreadPoolExecutor(1) as reader:
+        pending = reader.submit(next, iterator, end)
+        while (item := pending.result()) is not end:
+            pending = reader.submit(next, iterator, end)
+            yield item  # type: ignore[misc]
+
+
+@contextmanager
+def _behind(work: Callable[[Item], None]) -> Iterator[Callable[[Item], None]]:
+    """``work``, done on one item while the next is made; an error comes up with the item after it."""
+    with ThreadPoolExecutor(1) as writer:
+        pending = writer.submit(lambda: None)
+
+        def hand_over(item: Item) -> None:
+            nonlocal pending
+            pending.result()
+            pending = writer.submit(work, item)
+
+        yield hand_over
+        pending.result()

@@ -1,0 +1,152 @@
+"""Record batches to files and pipes: a file appears whole, or is as it was."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+from pyarrow import compute
+
+from ordinalrisk.atomic import replacing
+from ordinalrisk.engines.formats import PIPE, compression_of, format_by_name
+
+ROWS_IN_A_GROUP = 1_048_576
+
+
+class Writer(Protocol):
+    """Takes record batches of one schema."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write the rows of a batch."""
+
+    def close(self) -> None:
+        """Write what is left."""
+
+
+@contextmanager
+def writing(path: Path, schema: pa.Schema, given_format: str | None = None) -> Iterator[Writer]:
+    """A writer of the file ``path``, or of standard output if that is ``-``; CSV if no name tells."""
+    name = given_format or format_by_name(path) or "csv"
+    with ExitStack() as stack:
+        if path == PIPE:
+            sink: Any = pa.PythonFile(sys.stdout.buffer, mode="w")
+        else:
+            sink = stack.enter_context(pa.OSFile(str(stack.enter_context(replacing(path))), "wb"))
+            if compression := compression_of(path):
+                sink = stack.enter_context(pa.CompressedOutputStream(sink, compression))
+        writer = _WRITERS[name](sink, schema, path == PIPE)
+        try:
+            yield writer
+        except BaseException:
+            with suppress(Exception):  # else it would try again when it is collected, and say so
+                writer.close()
+            raise
+        writer.close()
+        if path == PIPE:
+            sys.stdout.buffer.flush()
+
+
+class ParquetWriter:
+    """Whole row groups, since a group for each small batch would make a slow file."""
+
+    def __init__(self, sink: Any, schema: pa.Schema, to_pipe: bool) -> None:
+        from pyarrow import parquet
+
+        whole = [field.name for field in schema if pa.types.is_integer(field.type)]
+        others = [field.name for field in schema if field.name not in whole]
+        self._writer = parquet.ParquetWriter(
+            sink,
+            schema,
+            use_dictionary=others or False,
+            column_encoding=dict.fromkeys(whole, "DELTA_BINARY_PACKED"),
+        )
+        self._waiting: list[pa.RecordBatch] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Keep the batch until a group is full."""
+        self._waiting.append(batch)
+        if sum(waiting.num_rows for waiting in self._waiting) >= ROWS_IN_A_GROUP:
+            self._write_group()
+
+    def close(self) -> None:
+        """Write the last group and the footer."""
+        if self._waiting:
+            self._write_group()
+        self._writer.close()
+
+    def _write_group(self) -> None:
+        self._writer.write_table(pa.Table.from_batches(self._waiting), row_group_size=2 * ROWS_IN_A_GROUP)
+        self._waiting = []
+
+
+class ArrowWriter:
+    """Arrow IPC: a file, or a stream where it goes into a pipe."""
+
+    def __init__(self, sink: Any, schema: pa.Schema, to_pipe: bool) -> None:
+        self._writer = (pa.ipc.new_stream if to_pipe else pa.ipc.new_file)(sink, schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write the batch as it is."""
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        """Write the end."""
+        self._writer.close()
+
+
+class CsvWriter:
+    """Comma-separated values under a header."""
+
+    def __init__(self, sink: Any, schema: pa.Schema, to_pipe: bool) -> None:
+        from pyarrow import csv
+
+        self._schema = pa.schema([_plain(field) for field in schema])
+        self._writer = csv.CSVWriter(sink, self._schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write the rows, labels spelled out."""
+        self._writer.write_batch(batch.cast(self._schema))
+
+    def close(self) -> None:
+        """Write the end."""
+        self._writer.close()
+
+
+class JsonLinesWriter:
+    """A JSON object on each line; what is no number is null."""
+
+    def __init__(self, sink: Any, schema: pa.Schema, to_pipe: bool) -> None:
+        self._sink = sink
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write the rows."""
+        columns = [_finite(column) for column in batch.columns]
+        rows = pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist()
+        lines = [json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows]
+        self._sink.write("".join(lines).encode())
+
+    def close(self) -> None:
+        """Nothing is left."""
+
+
+_WRITERS: dict[str, Any] = {
+    "csv": CsvWriter,
+    "parquet": ParquetWriter,
+    "arrow": ArrowWriter,
+    "jsonl": JsonLinesWriter,
+}
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    return field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+
+
+def _finite(column: pa.Array) -> pa.Array:
+    if not pa.types.is_floating(column.type):
+        return column
+    return compute.if_else(compute.is_finite(column), column, pa.scalar(None, column.type))
