@@ -54,7 +54,7 @@ def calibrate(
     Examples:
       ordinalrisk calibrate scores.parquet --alpha 0.05 -o cal.json
       ordinalrisk calibrate scores.csv --label grade --scores 'p_*' \\
-          --classes None,Mild,Severe --loss weighted --weights 1,1,5 --alpha 0.02 -o cal.json
+          --classes None,Mild,Severe --weights 1,1,5 --alpha 0.02 -o cal.json
       ordinalrisk calibrate ages.jsonl --loss divergence --positions 18,30,65 \\
           --natural-units --alpha 2 -o cal.json
       ordinalrisk calibrate scores.arrow --loss costs.csv --alpha 0.1 -o cal.json

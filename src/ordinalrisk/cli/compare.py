@@ -10,7 +10,6 @@ import typer
 
 from ordinalrisk import __version__
 from ordinalrisk.cli import options, terminal
-from ordinalrisk.exact import to_json
 
 if TYPE_CHECKING:
     from ordinalrisk.comparing import Comparison
@@ -48,7 +47,7 @@ def compare(
     \b
     Examples:
       ordinalrisk compare scores.parquet
-      ordinalrisk compare scores.csv --alpha 0.02 --weights 1,1,5 --json compared.json
+      ordinalrisk compare scores.csv --alpha 0.02 --weights 1,1,5 --json all.json
     """  # noqa: D301
     options.require_files()
     options.require_input(scores_file)
@@ -134,6 +133,8 @@ def _remark(result: Comparison) -> str:
 
 
 def _document(results: Sequence[Comparison], used: int, n_rows: int, folds: int, seed: int) -> dict[str, Any]:
+    from ordinalrisk.exact import to_json
+
     return {
         "format": "ordinalrisk comparison",
         "package_version": __version__,
