@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ordinalrisk.atomic import replacing
 
-from . import pictures
+from . import files, pictures
 from .gpu import CLASSES, measure_gpu, why_not
 from .latency import measure_latency
 from .marks import Findings, all_marks
@@ -29,7 +29,7 @@ from .sizes import one_half, summarise
 from .speed import VARIANTS, Limits, measure_divergence_literal, measure_grid, measure_variants
 from .tabular import scored_data
 
-SECTIONS = ("speed", "variants", "sizes", "latency", "gpu")
+SECTIONS = ("speed", "variants", "sizes", "latency", "files", "gpu")
 PACKAGES = ("numpy", "numba", "scikit-learn", "torch", "mapie", "crepes", "torchcp")
 SHARE_OF_AVAILABLE_MEMORY = 0.6
 QUICK_ROWS = 4_000
@@ -121,7 +121,27 @@ def _gpu(arguments: argparse.Namespace, limits: Limits, progress: Progress) -> F
     return {"gpu": found}
 
 
-_RUN = {"speed": _speed, "variants": _variants, "sizes": _sizes, "latency": _latency, "gpu": _gpu}
+def _files(arguments: argparse.Namespace, limits: Limits, progress: Progress) -> Findings:
+    rows = 10_000_000 if arguments.quick else 100_000_000
+    reason = files.why_not(rows)
+    if reason:
+        return {"files_note": f"Files: {reason}"}
+    bar = progress.add_task(f"Files of {rows:,} rows", total=3)
+    found = []
+    for cell in files.measure_files(rows):
+        found.append(cell)
+        progress.advance(bar)
+    return {"files": found}
+
+
+_RUN = {
+    "speed": _speed,
+    "variants": _variants,
+    "sizes": _sizes,
+    "latency": _latency,
+    "files": _files,
+    "gpu": _gpu,
+}
 
 
 def _arguments() -> argparse.Namespace:

@@ -43,6 +43,7 @@ def _marks(findings: Findings) -> list[Mark]:
         _at_most("predict, peak extra bytes a row", 10, _memory(main), _plain),
         _linear(findings, "predict"),
         _linear(findings, "calibrate"),
+        *_files(findings),
         _at_least("GPU predict, share of copying, n = 10^8", 0.7, _gpu_share(findings), _percent),
         _at_most("fresh process, 1,000 rows", 1.5, _median(latency, "small call"), _seconds),
         _at_most("fresh process, import ordinalrisk", 0.3, _median(latency, "import"), _seconds),
@@ -77,6 +78,19 @@ def _cell(findings: Findings, n: int, K: int) -> Findings | None:
 
 def _memory(cell: Findings | None) -> float | None:
     return cell["bytes_a_row"].get("predict") if cell else None
+
+
+def _files(findings: Findings) -> list[Mark]:
+    """Marks of the commands on files; of the rows that were measured."""
+    cells = {cell["job"]: cell for cell in findings.get("files", [])}
+    marks = []
+    for job in ("predict, to Parquet", "predict, to Arrow", "evaluate"):
+        cell = cells.get(job)
+        share = cell and cell["read"] / cell["seconds"]
+        resident = cell and cell["resident"] / 1e6
+        marks.append(_at_least(f"file, {job}, reading / ours", 0.5, share, _percent))
+        marks.append(_at_most(f"file, {job}, resident MB", 1_000, resident, _plain))
+    return marks
 
 
 def _gpu_share(findings: Findings) -> float | None:
