@@ -1,0 +1,330 @@
+"""Losses and growth rules side by side on the rows at hand, by cross-validation.
+
+The rows are shuffled and cut into folds. Each fold's intervals come from a threshold that was calibrated on
+the other folds, and the counts of all folds add up. How a row's loss steps does not depend on the fold it is
+in, so steps are worked out once for each loss and growth rule and joined for each fold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from numbers import Number as AnyNumber
+from operator import add, index
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ordinalrisk.calibration import checked_alpha, expectation_threshold, rows_needed
+from ordinalrisk.cost_table import CostTable
+from ordinalrisk.estimates import Estimate
+from ordinalrisk.exact import Number, as_fraction, as_number
+from ordinalrisk.growth import GROWTH_RULES, GrowthRule, as_growth
+from ordinalrisk.intervals import IntervalSet
+from ordinalrisk.labels import Classes, class_indices, require_column_order, resolve_classes
+from ordinalrisk.losses import DivergenceLoss, IntervalLoss, WeightedLoss, as_loss
+from ordinalrisk.probabilities import as_matrix, to_numpy
+from ordinalrisk.risk_curve import RiskCurve
+from ordinalrisk.steps import Steps
+from ordinalrisk.tally import Tally
+
+GROWTHS = ("frontier", "adaptive", "paper", "rps")
+CONFIDENCE = 0.95
+
+Track = Callable[[Iterable[Any], int, str], Iterable[Any]]
+"""``track(items, total, description)`` gives the items back, with a progress bar around them."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What one loss, growth rule and ``alpha`` came to on rows that were not calibrated with.
+
+    Attributes
+    ----------
+    loss_name : str
+        The name of the scenario.
+    loss : IntervalLoss
+        Its loss.
+    growth : str
+        The name of the growth rule.
+    alpha : number
+        The risk that was asked for, in units of the loss.
+    risk : Estimate
+        The realised mean loss with its 95 % interval.
+    mean_size : float
+        The mean number of labels in a set.
+    coverage : float
+        The share of sets that hold the truth.
+    single_labels : float
+        The share of sets that are a single label.
+    certified : bool
+        False where a fold had too few rows to calibrate with for this ``alpha``: sets are the full scale.
+    """
+
+    loss_name: str
+    loss: IntervalLoss
+    growth: str
+    alpha: Number
+    risk: Estimate
+    mean_size: float
+    coverage: float
+    single_labels: float
+    certified: bool
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether the whole interval of the realised risk lies above ``alpha``."""
+        return Fraction(self.risk.low) > as_fraction(self.alpha)
+
+
+def compare(
+    proba: Any,
+    y: Any,
+    *,
+    losses: Mapping[str, Any] | None = None,
+    growths: Iterable[str | GrowthRule] | None = None,
+    alphas: Iterable[Any] = (0.01, 0.05, 0.1),
+    classes: Any = None,
+    folds: int = 5,
+    seed: int = 0,
+    track: Track | None = None,
+) -> list[Comparison]:
+    """Every loss with every growth rule at every ``alpha``, cross-validated.
+
+    Parameters
+    ----------
+    proba : array-like of shape (n, K)
+        Class probabilities on the host, from a model that was not trained on these rows.
+    y : array-like of shape (n,)
+        The true labels.
+    losses : mapping, optional
+        Losses by name, each as for :class:`RiskController`; by default :func:`default_losses`.
+    growths : iterable, optional
+        Growth rules, by name or as objects; by default all.
+    alphas : iterable of numbers
+        The risks to control, in units of each loss.
+    classes : sequence, optional
+        The labels in order, as for :class:`RiskController`.
+    folds : int
+        How many parts the rows are cut into, from 2 to the number of rows.
+    seed : int
+        The seed of the shuffle.
+    track : callable, optional
+        ``track(items, total, description)`` gives the items back, with a progress bar around them.
+
+    Returns
+    -------
+    list of Comparison
+        By loss, growth rule and ``alpha``, in this order. See :func:`ranked`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.dirichlet([1, 2, 4, 2, 1], size=1000)
+    >>> y = np.array([rng.choice(5, p=p) for p in proba])
+    >>> results = compare(proba, y, losses={"coverage": "coverage"}, alphas=[0.1])
+    >>> for result in ranked(results):
+    ...     print(f"{result.growth:8}  {result.mean_size:.2f} labels, risk {result.risk}")
+    frontier  3.15 labels, risk 0.099 (0.08119 to 0.1192)
+    adaptive  3.20 labels, risk 0.098 (0.08028 to 0.1181)
+    paper     3.24 labels, risk 0.102 (0.08394 to 0.1224)
+    rps       3.40 labels, risk 0.098 (0.08028 to 0.1181)
+    """
+    matrix = as_matrix(to_numpy(proba, "proba"))
+    known = resolve_classes(classes, y, matrix.shape[1])
+    require_column_order(proba, known)
+    labels = class_indices(y, known, len(matrix))
+    scenarios = _scenarios(losses, len(known))
+    rules = named_rules(GROWTHS if growths is None else growths)
+    wanted = _alphas(alphas, scenarios, len(known))
+    _require_probabilities(matrix)
+    rows = shuffled_folds(matrix, labels, known, folds, seed)
+    ways = [(*scenario, *rule) for scenario in scenarios.items() for rule in rules.items()]
+    tracked = ways if track is None else track(ways, len(ways), "Comparing losses and growth rules")
+    return [
+        _comparison(loss_name, loss, growth, alpha, outcome)
+        for loss_name, loss, growth, rule in tracked
+        for alpha, outcome in zip(wanted, cross_validated(rows, loss, rule, wanted), strict=True)
+    ]
+
+
+def ranked(comparisons: Iterable[Comparison]) -> list[Comparison]:
+    """The comparisons with, for each loss and ``alpha``, those with the smallest sets first.
+
+    Those whose realised risk lies above ``alpha`` with its whole interval come last, whatever their size;
+    :attr:`Comparison.exceeds` marks them. Losses and alphas keep the order in which they first occur.
+
+    Examples
+    --------
+    >>> proba, y = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 20, [1, 1, 2, 0, 2, 2] * 10
+    >>> results = ranked(compare(proba, y, alphas=[0.1], growths=["frontier", "paper"]))
+    >>> [(result.loss_name, result.growth, round(result.mean_size, 2)) for result in results[:4]]
+    [('coverage', 'frontier', 1.67), ('coverage', 'paper', 1.67), ('weights 1..3', ...
+    """
+    groups: dict[tuple[str, Fraction], list[Comparison]] = {}
+    for comparison in comparisons:
+        groups.setdefault((comparison.loss_name, as_fraction(comparison.alpha)), []).append(comparison)
+    return [
+        comparison
+        for group in groups.values()
+        for comparison in sorted(group, key=lambda result: (result.exceeds, result.mean_size))
+    ]
+
+
+def default_losses(n_classes: int) -> dict[str, IntervalLoss]:
+    """The losses that :func:`compare` takes by default: one for each question that practice asks.
+
+    Examples
+    --------
+    >>> list(default_losses(5))
+    ['coverage', 'weights 1..5', 'divergence', 'divergence squared', 'under counts double']
+    """
+    return {
+        "coverage": WeightedLoss(),
+        f"weights 1..{n_classes}": WeightedLoss(range(1, n_classes + 1)),
+        "divergence": DivergenceLoss(),
+        "divergence squared": DivergenceLoss(power=2),
+        "under counts double": DivergenceLoss(under=2),
+    }
+
+
+class ShuffledFolds(NamedTuple):
+    """Rows in random order, cut into folds: probabilities and positions of labels of each."""
+
+    proba: Sequence[NDArray[Any]]
+    labels: Sequence[NDArray[np.int64]]
+    classes: Classes
+
+
+class Outcome(NamedTuple):
+    """The counts over all folds, and whether every fold had rows enough to calibrate with."""
+
+    tally: Tally
+    certified: bool
+
+
+def shuffled_folds(
+    proba: NDArray[Any], labels: NDArray[np.int64], classes: Classes, folds: int, seed: int
+) -> ShuffledFolds:
+    """The rows in random order, gathered once, in parts whose sizes differ by at most one."""
+    n_rows = len(proba)
+    if not _is_whole(folds) or not 2 <= folds <= n_rows:
+        raise ValueError(
+            f"folds must be a whole number from 2 to the number of rows, {n_rows}; got {folds!r}."
+        )
+    if not _is_whole(seed) or seed < 0:
+        raise ValueError(f"seed must be a whole number, 0 or larger; got {seed!r}.")
+    order = np.random.default_rng(seed).permutation(n_rows)
+    return ShuffledFolds(np.array_split(proba[order], folds), np.array_split(labels[order], folds), classes)
+
+
+def cross_validated(
+    rows: ShuffledFolds, loss: IntervalLoss, growth: GrowthRule, alphas: Sequence[Number]
+) -> list[Outcome]:
+    """What one loss and growth rule come to at each ``alpha``."""
+    costs = CostTable.of(loss, len(rows.classes))
+    exact = [as_fraction(alpha, "alpha") for alpha in alphas]
+    tallies: list[list[Tally]] = []
+    fewest = math.inf
+    for (proba, labels), curve in zip(_each(rows), _curves_without_each(rows, growth, costs), strict=True):
+        fewest = min(fewest, curve.n_rows)
+        sets_at: dict[float, Tally] = {}
+        for threshold in (thresholds := [expectation_threshold(curve, alpha) for alpha in exact]):
+            if threshold not in sets_at:
+                ends = growth.intervals(proba, costs, threshold, None)
+                sets_at[threshold] = Tally.of(labels, IntervalSet.of(*ends, rows.classes))
+        tallies.append([sets_at[threshold] for threshold in thresholds])
+    return [
+        Outcome(reduce(add, parts), fewest >= rows_needed(alpha, costs.bound))
+        for alpha, *parts in zip(exact, *tallies, strict=True)
+    ]
+
+
+def named_rules(growths: Any) -> dict[str, GrowthRule]:
+    """Growth rules by name; one that starts from another point label than usual says so in its name."""
+    given = [growths] if isinstance(growths, str | GrowthRule) else [*growths]
+    rules: dict[str, GrowthRule] = {}
+    for rule in map(as_growth, given):
+        if rule.point == "given":
+            raise ValueError(
+                'growths must find their own point labels; point="given" is not for a comparison.'
+            )
+        usual = rule == GROWTH_RULES[rule.name]()
+        name = rule.name if usual else f"{rule.name} ({rule.point})"
+        if name in rules:
+            raise ValueError(f"growths must be distinct; {name!r} is there more than once.")
+        rules[name] = rule
+    if not rules:
+        raise ValueError(f"growths is empty; the growth rules are {list(GROWTH_RULES)}.")
+    return rules
+
+
+def _each(rows: ShuffledFolds) -> Iterator[tuple[NDArray[Any], NDArray[np.int64]]]:
+    return zip(rows.proba, rows.labels, strict=True)
+
+
+def _curves_without_each(rows: ShuffledFolds, growth: GrowthRule, costs: CostTable) -> Iterator[RiskCurve]:
+    """For each fold the risk curve of all others."""
+    steps: list[Any] = [growth.steps(proba, labels, costs, None) for proba, labels in _each(rows)]
+    n_rows = sum(map(len, rows.labels))
+    for fold, labels in enumerate(rows.labels):
+        others = Steps.joined(steps[:fold] + steps[fold + 1 :])
+        yield RiskCurve(others, unit=costs.unit, n_rows=n_rows - len(labels), bound=costs.bound)
+
+
+def _comparison(
+    loss_name: str, loss: IntervalLoss, growth: str, alpha: Number, outcome: Outcome
+) -> Comparison:
+    tally = outcome.tally
+    return Comparison(
+        loss_name,
+        loss,
+        growth,
+        alpha,
+        risk=tally.risk(loss, CONFIDENCE),
+        mean_size=tally.mean_size(),
+        coverage=tally.coverage(),
+        single_labels=float(tally.size_histogram()[0]),
+        certified=outcome.certified,
+    )
+
+
+def _require_probabilities(proba: NDArray[Any]) -> None:
+    """Have every row looked at before the shuffle, so that an error has the number the caller knows."""
+    as_growth("frontier").intervals(proba, CostTable.of(WeightedLoss(), proba.shape[1]), math.inf, None)
+
+
+def _scenarios(losses: Any, n_classes: int) -> dict[str, IntervalLoss]:
+    if losses is None:
+        return default_losses(n_classes)
+    if not isinstance(losses, Mapping) or not losses:
+        raise ValueError(
+            f'losses must map names to losses, as in {{"coverage": "coverage"}}; got {losses!r}.'
+        )
+    return {str(name): as_loss(loss) for name, loss in losses.items()}
+
+
+def _alphas(alphas: Any, scenarios: Mapping[str, IntervalLoss], n_classes: int) -> list[Number]:
+    given = [alphas] if isinstance(alphas, str | AnyNumber) else [*alphas]
+    if not given:
+        raise ValueError("alphas is empty; give at least one risk to control.")
+    for name, loss in scenarios.items():
+        bound = loss.bound(n_classes)
+        for alpha in given:
+            try:
+                checked_alpha(as_fraction(alpha, "alpha"), bound)
+            except ValueError as error:
+                raise ValueError(f"Loss {name!r}: {error}") from None
+    return [as_number(alpha, "alpha") for alpha in given]
+
+
+def _is_whole(value: Any) -> bool:
+    try:
+        index(value)
+    except TypeError:
+        return False
+    return not isinstance(value, bool)

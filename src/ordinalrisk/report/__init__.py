@@ -1,0 +1,30 @@
+"""A report on how a calibration does on test rows: data to dict, then dict to page.
+
+:func:`summarise` gives everything that is shown as one dict, :func:`render` makes one HTML page of it that
+needs nothing else, :func:`write_report` writes both. What computes is imported when it is first used.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from ordinalrisk.report.render import render as render
+
+if TYPE_CHECKING:
+    from ordinalrisk.report.summary import ReportSummary, summarise
+    from ordinalrisk.report.writing import write_report, write_summary
+
+_HOME = {
+    "ReportSummary": "summary",
+    "summarise": "summary",
+    "write_report": "writing",
+    "write_summary": "writing",
+}
+__all__ = ["ReportSummary", "render", "summarise", "write_report", "write_summary"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what computes when it is first used."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'ordinalrisk.report' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"ordinalrisk.report.{_HOME[name]}"), name)

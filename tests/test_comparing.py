@@ -1,0 +1,253 @@
+"""Comparing losses and growth rules: what a controller gives on each fold, added up, and a fair ranking."""
+
+import warnings
+from dataclasses import replace
+from fractions import Fraction
+from functools import reduce
+from operator import add
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ordinalrisk as orisk
+from ordinalrisk.comparing import (
+    GROWTHS,
+    Comparison,
+    compare,
+    default_losses,
+    named_rules,
+    ranked,
+    shuffled_folds,
+)
+from ordinalrisk.estimates import Estimate
+from ordinalrisk.losses import as_loss
+from ordinalrisk.tally import Tally
+
+LOSSES = {
+    "coverage": "coverage",
+    "weights": orisk.WeightedLoss([1, 2, 3, 4]),
+    "no weight": orisk.WeightedLoss([0, 1, 1, 5], normalize=False),
+    "years": orisk.DivergenceLoss(positions=[18, 30, 45, 65], under=2, normalize=False),
+    "table": orisk.CostTableLoss([[0, 1, 2, 3], [5, 0, 1, 9], [50, 20, 0, 1], [7, 7, 7, 0]]),
+}
+RULES = [*GROWTHS, orisk.FrontierGrowth("bayes")]
+
+
+def by_controllers(proba, y, loss, growth, alpha, folds, seed):
+    """The counts over folds, each predicted by a controller that was calibrated on the other rows."""
+    parts = np.array_split(np.random.default_rng(seed).permutation(len(y)), folds)
+    tallies = []
+    for fold in parts:
+        others = np.setdiff1d(np.arange(len(y)), fold)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            controller = orisk.RiskController(loss, alpha, growth).calibrate(proba[others], y[others])
+        tallies.append(Tally.of(y[fold], controller.predict_set(proba[fold])))
+    return reduce(add, tallies)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", LOSSES)
+def test_equals_controllers_on_each_fold(draw, name, dtype):
+    proba, y = draw(203, 4, seed=1)
+    proba = proba.astype(dtype)
+    alphas = [0.004, 0.05, "1/3", 0.9]
+    results = compare(proba, y, losses={name: LOSSES[name]}, growths=RULES, alphas=alphas, folds=4, seed=7)
+    assert [(r.growth, r.alpha) for r in results] == [
+        (growth, alpha)
+        for growth in [*GROWTHS, "frontier (bayes)"]
+        for alpha in [0.004, 0.05, Fraction(1, 3), 0.9]
+    ]
+    rules = named_rules(RULES)
+    for result in results:
+        loss = as_loss(LOSSES[name])
+        tally = by_controllers(proba, y, loss, rules[result.growth], result.alpha, folds=4, seed=7)
+        assert (result.loss_name, result.loss) == (name, loss)
+        assert result.risk == tally.risk(loss, 0.95)
+        assert result.mean_size == tally.mean_size()
+        assert result.coverage == tally.coverage()
+        assert result.single_labels == tally.sizes[0] / 203
+
+
+def test_folds_hold_every_row_once(draw):
+    _, y = draw(23, 3)
+    rows = shuffled_folds(np.arange(23.0)[:, None] + np.zeros((1, 3)), y, np.arange(3), 5, seed=3)
+    number = [part[:, 0].astype(int) for part in rows.proba]
+    assert sorted(np.concatenate(number).tolist()) == list(range(23))
+    assert np.concatenate(number).tolist() != list(range(23))
+    assert sorted(map(len, number)) == [4, 4, 5, 5, 5]
+    for part, labels in zip(number, rows.labels, strict=True):
+        np.testing.assert_array_equal(labels, y[part])
+
+
+def test_folds_are_contiguous_whatever_the_layout(draw):
+    proba, y = draw(50, 4)
+    for layout in (proba, np.asfortranarray(proba), proba[::-1]):
+        rows = shuffled_folds(layout, y, np.arange(4), 3, seed=0)
+        assert all(part.flags.c_contiguous for part in rows.proba)
+
+
+def test_seed_decides(draw):
+    proba, y = draw(100)
+    first, again, other = (compare(proba, y, growths="paper", seed=seed) for seed in (0, 0, 1))
+    assert first == again
+    assert first != other
+
+
+def test_every_combination_by_default(draw):
+    proba, y = draw(120, 6)
+    results = compare(proba, y)
+    assert [r.loss_name for r in results[:: 4 * 3]] == [
+        "coverage",
+        "weights 1..6",
+        "divergence",
+        "divergence squared",
+        "under counts double",
+    ]
+    assert len(results) == 5 * 4 * 3
+    assert {r.alpha for r in results} == {0.01, 0.05, 0.1}
+    assert [r.growth for r in results[:12:3]] == ["frontier", "adaptive", "paper", "rps"]
+    assert default_losses(6)["weights 1..6"] == orisk.WeightedLoss([1, 2, 3, 4, 5, 6])
+    assert default_losses(6)["under counts double"] == orisk.DivergenceLoss(under=2)
+    assert all(loss.bound(6) == 1 for loss in default_losses(6).values())
+
+
+def test_risk_is_near_alpha(draw):
+    proba, y = draw(20_000, 5)
+    for result in compare(proba, y, losses={"coverage": "coverage"}, alphas=[0.05, 0.2]):
+        assert abs(result.risk.value - result.alpha) < 0.005
+        assert not result.exceeds
+        assert result.certified
+
+
+def test_certified_if_every_fold_has_the_rows(draw):
+    """24 rows in 5 folds leave 19 or 20 to calibrate with; 0.05 needs 19, 1/21 needs 20."""
+    proba, y = draw(24, 3)
+    kwargs = {"losses": {"coverage": "coverage"}, "growths": ["frontier"]}
+    enough, too_few, none = compare(proba, y, alphas=[0.05, "1/21", 0.001], **kwargs)
+    assert enough.certified
+    assert not too_few.certified
+    assert not none.certified
+    assert (none.mean_size, none.risk.value, none.coverage) == (3, 0, 1)
+
+
+# ranking
+
+
+def result(loss="coverage", growth="frontier", alpha=0.1, low=0.05, size=2.0, **more):
+    return replace(
+        Comparison(loss, as_loss("coverage"), growth, alpha, Estimate(0, 0, 0), size, 0.9, 0.1, True),
+        risk=Estimate(low + 0.01, low, low + 0.02),
+        **more,
+    )
+
+
+def test_exceeds_only_above_alpha():
+    assert not result(alpha=0.125, low=0.125).exceeds
+    assert result(alpha=0.125, low=0.12500001).exceeds
+    assert not result(alpha=Fraction(1, 3), low=0.333).exceeds
+    assert result(alpha=Fraction(1, 3), low=0.334).exceeds
+
+
+def test_ranked_by_brute_force():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        cells = [
+            result(loss, growth, alpha, rng.choice([0.01, 0.06, 0.2]), float(rng.integers(1, 4)))
+            for growth in GROWTHS
+            for loss in ("b", "a")
+            for alpha in (0.1, 0.05)
+        ]
+        order = ranked(cells)
+        assert sorted(map(id, order)) == sorted(map(id, cells))
+        keys = [(r.loss_name, r.alpha) for r in order]
+        assert list(dict.fromkeys(keys)) == [("b", 0.1), ("b", 0.05), ("a", 0.1), ("a", 0.05)]
+        assert all(keys[i : i + 4] == [keys[i]] * 4 for i in range(0, 16, 4))
+        for i in range(0, 16, 4):
+            left = [r for r in cells if (r.loss_name, r.alpha) == keys[i]]
+            for place in order[i : i + 4]:
+                fair = [r for r in left if r.risk.low <= r.alpha] or left
+                best = next(r for r in fair if r.mean_size == min(other.mean_size for other in fair))
+                assert place is best
+                left = [r for r in left if r is not best]
+
+
+def test_ranked_of_nothing():
+    assert ranked([]) == []
+
+
+# what it takes
+
+
+def test_names_of_labels_and_frames(draw):
+    proba, y = draw(60, 3)
+    names = np.array(["low", "mid", "high"])
+    plain = compare(proba, y, alphas=0.2)
+    assert compare(proba, names[y], alphas="0.2", classes=names) == plain
+    frame = pd.DataFrame(proba, columns=names)
+    grades = pd.Series(pd.Categorical(names[y], names, ordered=True))
+    assert compare(frame, grades, alphas=[0.2]) == plain
+    with pytest.raises(ValueError, match="columns of proba are in the order"):
+        compare(frame[["mid", "low", "high"]], grades)
+
+
+def test_tracks_every_loss_and_rule(draw):
+    proba, y = draw(40, 3)
+    seen = []
+
+    def track(items, total, description):
+        items = list(items)
+        seen.append((len(items), total, description))
+        return items
+
+    tracked = compare(proba, y, growths=["paper", "rps"], track=track)
+    assert tracked == compare(proba, y, growths=["paper", "rps"])
+    assert seen == [(10, 10, "Comparing losses and growth rules")]
+
+
+def test_as_many_folds_as_rows(draw):
+    proba, y = draw(12, 3)
+    [leave_one_out] = compare(proba, y, losses={"c": "coverage"}, growths="rps", alphas=[0.3], folds=12)
+    tally = by_controllers(proba, y, "coverage", "rps", 0.3, folds=12, seed=0)
+    assert leave_one_out.mean_size == tally.mean_size()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"folds": 1}, r"folds must be a whole number from 2 to the number of rows, 30; got 1"),
+        ({"folds": 31}, "from 2 to the number of rows, 30; got 31"),
+        ({"folds": 2.5}, "got 2.5"),
+        ({"folds": True}, "got True"),
+        ({"seed": -1}, "seed must be a whole number, 0 or larger; got -1"),
+        ({"seed": "x"}, "seed must be"),
+        ({"growths": ["frontier", "nearest"]}, "growth='nearest' is not known"),
+        ({"growths": []}, "growths is empty"),
+        ({"growths": ["paper", orisk.PaperGrowth()]}, "'paper' is there more than once"),
+        ({"growths": [orisk.PaperGrowth("given")]}, "must find their own point labels"),
+        ({"losses": "coverage"}, "losses must map names to losses"),
+        ({"losses": {}}, "losses must map names to losses"),
+        ({"losses": {"mine": "nearest"}}, "loss='nearest' is not known"),
+        ({"losses": {"mine": orisk.WeightedLoss([1, 2])}}, "2 weights, but there are 3 classes"),
+        ({"alphas": []}, "alphas is empty"),
+        ({"alphas": [0.1, 1]}, r"Loss 'coverage': alpha must lie strictly between 0 .* got 1"),
+        ({"alphas": ["many"]}, "alpha must be a finite number; got 'many'"),
+        ({"classes": ["a", "b"]}, "there are 2 classes"),
+    ],
+)
+def test_says_what_is_wrong(draw, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        compare(*draw(30, 3), **wrong)
+
+
+def test_one_row_is_too_few(draw):
+    with pytest.raises(ValueError, match="from 2 to the number of rows, 1"):
+        compare(*draw(1, 3), folds=2)
+
+
+def test_invalid_rows_are_refused(draw):
+    proba, y = draw(30, 3)
+    proba[7, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN value at row 7, column 1"):
+        compare(proba, y)
