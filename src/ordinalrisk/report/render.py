@@ -1,0 +1,323 @@
+"""The second half of a report: the summary as one HTML page that needs nothing but a browser.
+
+The page holds every position of its slider, so moving it looks numbers up and computes none. What stands in a
+sentence or a headline is worded here, once, for every position, so the words are the same with and without
+JavaScript. Charts and tables are drawn from the same data by ``charts.js``, ``tables.js`` and ``page.js``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+Summary = Mapping[str, Any]
+
+_MAX_BYTES = 6_000_000
+_SCRIPTS = ("charts.js", "tables.js", "page.js")
+_VERDICTS = {
+    "agrees": "The test data agrees.",
+    "chance": "The test data is above alpha, but within chance.",
+    "disagrees": "The test data disagrees.",
+    "nothing": "Nothing to check: every set is the whole scale.",
+}
+_RULES = {
+    "frontier": "smallest expected size for a given expected loss",
+    "adaptive": "evens out the model's own risk from row to row",
+    "paper": "adds the better neighbour, one label at a time",
+    "rps": "by ranked probability score, around the median",
+}
+_KEPT_OF_STOP = (
+    *("alpha", "value", "risk", "coverage", "mean_size", "sizes", "centroids"),
+    *("class_coverage", "class_risk", "class_size", "held", "widest", "missed"),
+)
+
+
+def render(summary: Summary) -> str:
+    """The report as one self-contained HTML page.
+
+    Parameters
+    ----------
+    summary : dict
+        What ``summarise`` returns, or the same read from JSON. Its text may hold anything; the page shows it
+        as text.
+
+    Returns
+    -------
+    str
+        The page, below 6 MB. It fetches nothing, and the same summary gives the same page.
+
+    Raises
+    ------
+    ImportError
+        If plotly or jinja2 is missing.
+    ValueError
+        If ``summary`` is not one of a report.
+    """
+    if summary.get("format") != "ordinalrisk report" or summary.get("schema_version") != 1:
+        raise ValueError(
+            "this is not a report's summary of schema version 1: "
+            f"format={summary.get('format')!r}, schema_version={summary.get('schema_version')!r}"
+        )
+    page = _page(summary)
+    if len(page.encode()) < _MAX_BYTES:
+        return page
+    without_map = [{**stop, "held": None} for stop in summary["stops"]]
+    return _page({**summary, "stops": without_map})
+
+
+def _page(summary: Summary) -> str:
+    data = _page_data(summary)
+    page: str = _template().render(
+        summary=summary,
+        has_map=summary["stops"][summary["start"]]["held"] is not None,
+        verdict=_verdict(summary["stops"][summary["start"]]),
+        fields=data["stops"][summary["start"]]["fields"],
+        facts=_facts(summary),
+        title=_title(summary),
+        confidence=data["confidence"],
+        data=_json_for_html(data),
+        style=_own_file("page.css"),
+        plotly=_script_for_html(_plotly_source()),
+        script=_script_for_html("\n".join(map(_own_file, _SCRIPTS))),
+        n=_count,
+    )
+    return page
+
+
+def _title(summary: Summary) -> str:
+    tested = summary["test"]["file"] or f"{_count(summary['test']['rows'])} test rows"
+    return f"Risk report: {tested}, alpha {summary['alpha']}"
+
+
+# --- what the page's own scripts read
+
+
+def _page_data(summary: Summary) -> dict[str, Any]:
+    bound = float(Fraction(summary["loss"]["bound"]))
+    decimals = _loss_decimals(bound)
+    stops = [
+        {key: stop[key] for key in _KEPT_OF_STOP}
+        | {"verdict": _verdict(stop), "fields": _fields(stop, summary, decimals)}
+        for stop in summary["stops"]
+    ]
+    return {
+        "alpha": summary["alpha"],
+        "start": summary["start"],
+        "bound": bound,
+        "lossDecimals": decimals,
+        "confidence": _confidence(summary),
+        "classes": summary["classes"],
+        "classRows": summary["test"]["class_rows"],
+        "rows": summary["test"]["rows"],
+        "growth": summary["growth"]["name"],
+        "ruleNotes": _RULES,
+        "stops": stops,
+        "cases": summary["cases"],
+        "rules": summary["rules"],
+    }
+
+
+def _fields(stop: Summary, summary: Summary, decimals: int) -> dict[str, str]:
+    """The text of each ``data-field`` of the page at one position of the slider."""
+    return {
+        "alpha": stop["alpha"],
+        "lead": _lead(stop, summary),
+        "guarantee": stop["guarantee"],
+        "note": _note(stop),
+        "tag": _tag(stop),
+        "verdict-word": _VERDICTS[_verdict(stop)],
+        "verdict-text": stop["verdict_text"],
+        **_estimate("risk", stop["risk"], lambda value: _fixed(value, decimals)),
+        **_estimate("coverage", stop["coverage"], _percent),
+        **_estimate("size", stop["mean_size"], lambda value: _fixed(value, 2)),
+        "threshold": _threshold(stop["threshold"]),
+    }
+
+
+def _estimate(name: str, estimate: Sequence[float], text: Callable[[float], str]) -> dict[str, str]:
+    value, low, high = map(text, estimate)
+    return {name: value, f"{name}-low": low.removesuffix(" %"), f"{name}-high": high}
+
+
+def _verdict(stop: Summary) -> str:
+    return str(stop["verdict"]) if stop["certified"] else "nothing"
+
+
+def _lead(stop: Summary, summary: Summary) -> str:
+    if stop["certified"]:
+        return f"The loss of a new case is at most {stop['alpha']} on average."
+    rows = _count(summary["calibration"]["rows"])
+    return (
+        f"At alpha {stop['alpha']} every prediction is the whole scale: "
+        f"{rows} calibration rows cannot certify anything narrower."
+    )
+
+
+def _note(stop: Summary) -> str:
+    if stop["saturated"]:
+        return (
+            "Saturated at this alpha: every set is already a single label, and the loss stays below alpha. "
+            "A larger alpha changes nothing."
+        )
+    return ""
+
+
+def _tag(stop: Summary) -> str:
+    if not stop["certified"]:
+        return "whole scale, not certified"
+    return "single labels, saturated" if stop["saturated"] else ""
+
+
+# --- what only the template reads
+
+
+def _facts(summary: Summary) -> list[tuple[str, list[tuple[str, str, bool]]]]:
+    """Groups of (term, value, whether the value is a code) for the auditor."""
+    calibration, test = summary["calibration"], summary["test"]
+    smallest = Fraction(calibration["smallest_alpha"])
+    point = summary["growth"]["point"]
+    return [
+        (
+            "Calibration",
+            [
+                ("File", calibration["file"] or "not saved to a file", False),
+                ("Rows", _count(calibration["rows"]), False),
+                ("Calibrated alpha", summary["alpha"], False),
+                (
+                    "Smallest alpha that can be certified",
+                    _with_decimal(calibration["smallest_alpha"], smallest),
+                    False,
+                ),
+                ("Loss", summary["loss"]["text"], True),
+                ("Largest possible loss (B)", calibration["bound"], False),
+                ("Growth rule", f"{summary['growth']['name']} (point label: {point})", False),
+                ("Threshold, decimal", calibration["threshold"]["decimal"], True),
+                ("Threshold, hexadecimal", calibration["threshold"]["hex"], True),
+                ("Levels in the risk curve", _count(calibration["levels"]), False),
+                ("Most rows that change at one level (M)", _count(calibration["most_tied"]), False),
+                *_columns(calibration["columns"]),
+                ("Fingerprint of the calibration data (BLAKE3)", calibration["data_blake3"], True),
+            ],
+        ),
+        (
+            "Test",
+            [
+                ("File", test["file"] or "not read from a file", False),
+                ("Rows", _count(test["rows"]), False),
+                ("Fingerprint of the test data (BLAKE3)", test["data_blake3"], True),
+            ],
+        ),
+        (
+            "Report",
+            [
+                ("Classes, in order", ", ".join(summary["classes"]), False),
+                ("Confidence of the intervals", _confidence(summary), False),
+                ("ordinalrisk version", summary["package_version"], False),
+            ],
+        ),
+    ]
+
+
+def _columns(columns: Summary | None) -> list[tuple[str, str, bool]]:
+    if columns is None:
+        return [("Columns", "not recorded: the data came as arrays", False)]
+    kind = "logits" if columns["logits"] else "probabilities"
+    return [
+        (f"Columns of {kind}", ", ".join(columns["scores"]), True),
+        ("Column of the true label", columns["label"], True),
+    ]
+
+
+# --- numbers as text
+
+
+def _fixed(value: float, decimals: int) -> str:
+    """``value`` rounded as JavaScript's ``toFixed`` does: to nearest, and up when half way."""
+    return format(Decimal(value).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP), "f")
+
+
+def _percent(share: float) -> str:
+    return f"{_fixed(100 * share, 2)} %"
+
+
+def _loss_decimals(bound: float) -> int:
+    """Decimals that show losses up to ``bound`` in steps of a ten-thousandth of its power of ten."""
+    return min(max(4 - math.floor(math.log10(bound)), 0), 12)
+
+
+def _threshold(threshold: float | str) -> str:
+    if isinstance(threshold, str):
+        return {"inf": "∞", "-inf": "−∞"}[threshold]  # noqa: RUF001
+    return f"{threshold:.5g}"
+
+
+def _with_decimal(text: str, value: Fraction) -> str:
+    return f"{text} (about {float(value):.3g})" if "/" in text else text
+
+
+def _count(number: int) -> str:
+    return f"{number:,}"
+
+
+def _confidence(summary: Summary) -> str:
+    return f"{100 * summary['confidence']:.6g} %"
+
+
+# --- files and packages
+
+
+def _json_for_html(data: Mapping[str, Any]) -> str:
+    r"""JSON that can stand inside any element: nothing in it starts a tag, an entity or a new line.
+
+    Examples
+    --------
+    >>> print(_json_for_html({"name": "</script>&"}))
+    {"name":"\u003c/script\u003e\u0026"}
+    """
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return re.sub("[<>&\u2028\u2029]", lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _script_for_html(source: str) -> str:
+    r"""A script that does not end the element it stands in, nor open a comment there.
+
+    Examples
+    --------
+    >>> print(_script_for_html("'</script><!--'"))
+    '<\/script><\!--'
+    """
+    return re.sub(r"<(/script|!--)", r"<\\\1", source, flags=re.IGNORECASE)
+
+
+def _own_file(name: str) -> str:
+    return files("ordinalrisk.report").joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _plotly_source() -> str:
+    source: str = _extra("plotly.offline").get_plotlyjs()
+    return source
+
+
+def _template() -> Any:
+    jinja2 = _extra("jinja2")
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(_own_file("page.html.j2"))
+
+
+def _extra(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as missing:
+        name = module.partition(".")[0]
+        raise ImportError(f'the report needs {name}: pip install "ordinalrisk[report]"') from missing

@@ -1,0 +1,109 @@
+// Every table of the page: its heading cells and rows as text, and how they become elements.
+
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+// The first cell of a row names it. `current` is the row of the slider's stop, if rows are stops; `text` the columns of
+// words; a `quiet` caption is heard but not seen, where a heading stands above the table anyway.
+function tableElement({ caption, head, rows, current, text = [0], quiet = false }) {
+  const kind = (column) => (text.includes(column) ? { class: "text" } : {});
+  const cell = (value, column) => (column === 0 ? element("th", { scope: "row", ...kind(0) }, value) : element("td", kind(column), value));
+  const body = rows.map((cells, r) => element("tr", r === current ? { "aria-current": "true" } : {}, ...cells.map(cell)));
+  const titles = head.map((title, column) => element("th", { scope: "col", ...kind(column) }, title));
+  return element("table", {}, element("caption", quiet ? { class: "unseen" } : {}, caption), element("thead", {}, element("tr", {}, ...titles)), element("tbody", {}, ...body));
+}
+
+const threeColumns = (estimate, text) => (estimate === null ? ["no rows", "", ""] : estimate.map((value) => text(value)));
+const interval = `${report.confidence} interval`;
+
+function byAlpha(stop, title, value, text) {
+  return {
+    caption: `${title} at every alpha of the slider`, head: ["alpha", title, `${interval}, from`, "to"], current: stops.indexOf(stop),
+    rows: stops.map((each) => [each.alpha, ...threeColumns(value(each), text)]),
+  };
+}
+
+function byClass(stop, title, values, text, more = {}) {
+  return {
+    caption: `${title} by true class at alpha ${stop.alpha}`, head: ["true class", "rows", title, `${interval}, from`, "to", ...Object.keys(more)],
+    rows: classes.map((name, k) => [name, count(classRows[k]), ...threeColumns(values[k], text), ...Object.values(more).map((column) => column[k])]),
+  };
+}
+
+function byCount(stop, title, names, counts) {
+  return {
+    caption: `Test rows by ${title} at alpha ${stop.alpha}`, head: [title, "rows", "share"],
+    rows: counts.map((number, i) => [names(i), count(number), percent(number / report.rows)]),
+  };
+}
+
+function heldTable(stop) {
+  const cells = (held, y) => held.map((number) => (classRows[y] === 0 ? "no rows" : percent(number / classRows[y], 1)));
+  return {
+    caption: `Share of the rows of each true class whose set holds each label, at alpha ${stop.alpha}`,
+    head: ["true class", "rows", ...classes], rows: classes.map((name, y) => [name, count(classRows[y]), ...cells(stop.held[y], y)]),
+  };
+}
+
+const known = (value, text) => (value === null || value === undefined ? "-" : text(value));
+
+function rulesByAlpha(stop) {
+  const { names, mean_size: sizes } = report.rules;
+  return {
+    caption: "Mean size of each growth rule at every alpha of the slider", head: ["alpha", ...names], current: stops.indexOf(stop),
+    rows: stops.map((each, i) => [each.alpha, ...names.map((_, r) => known(sizes[r]?.[i], size))]),
+  };
+}
+
+function rulesTable(stop) {
+  const { names, risk, mean_size: sizes } = report.rules;
+  const here = stops.indexOf(stop);
+  const row = (name, r) => [
+    name === report.growth ? `${name} (in use)` : name, known(risk[r]?.[here], loss), known(sizes[r]?.[here], size), report.ruleNotes[name] ?? "",
+  ];
+  return { caption: `Growth rules at alpha ${stop.alpha}`, head: ["rule", "mean loss", "mean size", "how it grows"], rows: names.map(row), text: [0, 3], quiet: true };
+}
+
+// --- single cases
+
+function setOf(row, s) {
+  const held = classes.map((_, k) => k).filter((k) => s < row.until[k]);
+  return [held[0], held[held.length - 1]];
+}
+
+const setText = ([lower, upper]) => (lower === upper ? classes[lower] : `${classes[lower]} .. ${classes[upper]}`);
+const labelsText = (number) => (number === 1 ? "1 label" : `${number} labels`);
+
+function whereTruthLies(truth, [lower, upper]) {
+  if (truth < lower) return `${labelsText(lower - truth)} below`;
+  return truth > upper ? `${labelsText(truth - upper)} above` : "in the set";
+}
+
+function casesTable(stop, which) {
+  const s = stops.indexOf(stop);
+  const row = (index) => {
+    const each = report.cases.rows[index];
+    const set = setOf(each, s);
+    return [count(each.row), classes[each.truth], setText(set), String(set[1] - set[0] + 1), whereTruthLies(each.truth, set), ...each.values.map((value) => String(value ?? ""))];
+  };
+  return {
+    caption: `${which === "widest" ? "Widest sets" : "Missed cases"} at alpha ${stop.alpha}`,
+    head: ["row", "truth", "set", "labels", "truth lies", ...report.cases.columns], rows: stop[which].map(row),
+    text: [1, 2, 4, ...report.cases.columns.map((_, c) => 5 + c)], quiet: true,
+  };
+}
+
+const TABLES = {
+  risk: (stop) => byAlpha(stop, "realised loss", (each) => each.risk, loss),
+  size: (stop) => byAlpha(stop, "mean size", (each) => each.mean_size, size),
+  sizes: (stop) => byCount(stop, "labels in the set", (i) => String(i + 1), stop.sizes),
+  centroids: (stop) => byCount(stop, "middle of the set", middleName, stop.centroids),
+  class_coverage: (stop) => byClass(stop, "coverage", stop.class_coverage, percent, { "mean size": stop.class_size.map((value) => known(value, size)) }),
+  class_risk: (stop) => byClass(stop, "mean loss", stop.class_risk, loss),
+  held: heldTable,
+  rules: rulesByAlpha,
+};
