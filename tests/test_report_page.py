@@ -440,7 +440,7 @@ def test_only_what_is_in_sight_is_drawn_at_once(report):
 
 def test_verdict_is_a_word_and_a_shape(opened, grades):
     summary = copy.deepcopy(grades.summary)
-    words = ["agrees", "chance", "disagrees"]
+    words = ["agrees", "chance", "disagrees", "nothing"]
     for stop, word in zip(summary["stops"], words, strict=False):
         stop.update(verdict=word, certified=True)
     report = opened(summary)
@@ -452,13 +452,13 @@ def test_verdict_is_a_word_and_a_shape(opened, grades):
         )
         assert visible == [word]
         shown.add(report.field("verdict-word"))
-    assert len(shown) == 3
+    assert len(shown) == 4
 
 
 def test_what_is_not_certified_or_saturated_says_so(opened):
     study = Study(GRADES[:3], alpha=0.1, n_calibration=9, n_test=60)
     summary = copy.deepcopy(study.summary)
-    summary["stops"][0].update(certified=False, threshold="-inf")
+    summary["stops"][0].update(certified=False, verdict="nothing", threshold="-inf")
     summary["stops"][-1].update(saturated=True, threshold="inf")
     report = opened(summary)
     report.move(0)

@@ -25,9 +25,9 @@ from ordinalrisk.estimates import Estimate
 from ordinalrisk.exact import decimal_text
 from ordinalrisk.fingerprint import fingerprint
 from ordinalrisk.losses import as_loss
+from ordinalrisk.random_rows import RandomRows
 from ordinalrisk.report import ReportSummary, render, striking, summarise, summary, write_report
 from ordinalrisk.report.describing import loss_in_words
-from ordinalrisk.report.random_rows import RandomRows
 from ordinalrisk.report.stops import MOST_STOPS, stops_of
 from ordinalrisk.report.striking import TopRows
 from ordinalrisk.report.verdict import verdict_of
@@ -158,7 +158,7 @@ def layout(K, S):
         certified=one_of(True, False),
         saturated=one_of(True, False),
         guarantee=is_text,
-        verdict=one_of("agrees", "chance", "disagrees"),
+        verdict=one_of("agrees", "chance", "disagrees", "nothing"),
         verdict_text=is_text,
         risk=is_estimate,
         coverage=is_estimate,
@@ -744,7 +744,7 @@ def test_verdict_of_saturated_and_uncertified_stops():
     assert "Every set is a single label" in saturated.text
     assert verdict(200, 1000, guarantee("0.05", 400, saturated=True)).word == "disagrees"
     uncertified = verdict(0, 1000, guarantee("0.001", 400, certified=False))
-    assert uncertified.word == "agrees"
+    assert uncertified.word == "nothing"
     assert "at least 999 calibration rows, and there were 400" in uncertified.text
 
 

@@ -5,8 +5,9 @@ __version__ = "0.1.0"
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ordinalrisk import datasets, metrics, probabilities
+    from ordinalrisk import datasets, metrics, plots, probabilities, report
     from ordinalrisk.choosing import alpha_for_size
+    from ordinalrisk.comparing import compare, ranked
     from ordinalrisk.controller import RiskController
     from ordinalrisk.estimator import OrdinalRiskClassifier
     from ordinalrisk.growth import AdaptiveGrowth, FrontierGrowth, PaperGrowth, RankedProbabilityGrowth
@@ -28,9 +29,13 @@ _HOME = {
     "RiskCurve": "risk_curve",
     "WeightedLoss": "losses",
     "alpha_for_size": "choosing",
+    "compare": "comparing",
     "datasets": "",
     "metrics": "",
+    "plots": "",
     "probabilities": "",
+    "ranked": "comparing",
+    "report": "",
     "softmax": "probabilities",
 }
 __all__ = [*_HOME]

@@ -148,7 +148,8 @@ class RiskController:
         >>> RiskController(alpha=0.05).calibrate_batches(batches)
         RiskController(loss=WeightedLoss(), ...): threshold 0.3 from 42 rows
         """
-        classes, steps, n_rows, digest = self.classes, [], 0, Fingerprint()
+        classes, n_rows, digest = self.classes, 0, Fingerprint()
+        steps: list[Any] = []
         for proba, y in batches:
             matrix, labels, classes = self._rows(to_numpy(proba, "proba"), y, classes)
             costs = CostTable.of(self.loss, len(classes))

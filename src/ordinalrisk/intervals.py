@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk import device
+from ordinalrisk import device, html_repr
 from ordinalrisk.device import beside, on_device, to_host
 from ordinalrisk.labels import Classes, as_classes, class_indices
 
@@ -173,6 +173,9 @@ class IntervalSet:
         if len(self) > _ROWS_SHOWN:
             lines.append(f"  ... {len(self) - _ROWS_SHOWN} more")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return html_repr.interval_set_html(self)
 
 
 def _positions(values: Any, name: str) -> NDArray[np.int32]:

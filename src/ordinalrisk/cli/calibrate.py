@@ -68,7 +68,6 @@ def calibrate(
     from ordinalrisk.engines import columns, streaming
     from ordinalrisk.engines.readers import opened
     from ordinalrisk.growth import GROWTH_RULES, as_growth
-    from ordinalrisk.score_columns import ScoreColumns
 
     given = options.names(classes)
     console = terminal.printer(to_error=str(out) == "-")
@@ -76,13 +75,7 @@ def calibrate(
         rule = as_growth(growth) if point is None else GROWTH_RULES[as_growth(growth).name](point)
         if rule.point == "given":
             terminal.fail("--point given: point labels can't be given in a file.", code=2)
-        score_columns = columns.score_columns(source, scores, given, terminal.note)
-        where = ScoreColumns(
-            tuple(score_columns),
-            columns.label_column(source, label, score_columns, terminal.note),
-            columns.are_logits(score_columns, logits, terminal.note),
-        )
-        labels = columns.class_labels(source, given, score_columns, where.label, terminal.note)
+        where, labels = columns.chosen(source, (scores, label, logits), given, terminal.note)
         costs = options.loss_of(loss, weights, positions, power, under, over, natural_units, labels)
         controller = RiskController(costs, options.number(alpha, "--alpha"), rule)
         _require_alpha(controller, len(labels))

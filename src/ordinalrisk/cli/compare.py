@@ -51,6 +51,8 @@ def compare(
     """  # noqa: D301
     options.require_files()
     options.require_input(scores_file)
+    if seed < 0:
+        terminal.fail(f"--seed must be 0 or larger; got {seed}.", code=2)
     if sample < 10:
         terminal.fail(f"--sample must be at least 10; got {sample}.", code=2)
     if json is not None:
@@ -60,27 +62,20 @@ def compare(
     from ordinalrisk.engines import columns, streaming
     from ordinalrisk.engines.readers import opened
     from ordinalrisk.growth import require_valid
-    from ordinalrisk.losses import CostTableLoss, WeightedLoss
-    from ordinalrisk.report.random_rows import RandomRows
-    from ordinalrisk.score_columns import ScoreColumns
+    from ordinalrisk.losses import WeightedLoss
+    from ordinalrisk.random_rows import RandomRows
 
     given = options.names(classes)
     alphas = [options.number(text, "--alpha") for text in alpha or ("0.05", "0.1")]
     console = terminal.printer()
     with terminal.bad_data_is_one_line(), opened(scores_file, input_format) as source:
-        score_columns = columns.score_columns(source, scores, given, terminal.note)
-        where = ScoreColumns(
-            tuple(score_columns),
-            columns.label_column(source, label, score_columns, terminal.note),
-            columns.are_logits(score_columns, logits, terminal.note),
-        )
-        labels = columns.class_labels(source, given, score_columns, where.label, terminal.note)
+        where, labels = columns.chosen(source, (scores, label, logits), given, terminal.note)
         losses: dict[str, Any] = dict(comparing.default_losses(len(labels)))
         if weights is not None:
             losses[f"weights {weights}"] = WeightedLoss(options.numbers(weights, "--weights"))
         if costs is not None:
             options.require_input(costs)
-            losses[costs.name] = CostTableLoss(options.costs_in(costs, labels))
+            losses[costs.name] = options.table_loss(costs, labels)
         drawn, n_rows = RandomRows(sample, seed), 0
         with terminal.row_progress(source, "Reading") as progress:
             rows = streaming.FileRows(source, where, labels, progress=progress)

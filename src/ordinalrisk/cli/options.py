@@ -16,7 +16,8 @@ from ordinalrisk.cli import terminal
 
 if TYPE_CHECKING:
     from ordinalrisk.controller import RiskController
-    from ordinalrisk.losses import IntervalLoss
+    from ordinalrisk.exact import Number
+    from ordinalrisk.losses import CostTableLoss, IntervalLoss
 
 INSTALL_FILES = 'pip install "ordinalrisk[files]"'
 INSTALL_REPORT = 'pip install "ordinalrisk[report]"'
@@ -69,10 +70,13 @@ def loaded(path: Path) -> RiskController:
     """The saved calibration, or one line and exit code 1."""
     from ordinalrisk.controller import RiskController
 
-    require_input(path)
+    if not path.exists():
+        terminal.fail(f"there is no file {path}.", code=2)
     try:
         return RiskController.load(path)
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        terminal.fail(f"{path}: can't be read ({error.strerror}).", code=1)
+    except ValueError as error:
         terminal.fail(" ".join(str(error).split()), code=1)
 
 
@@ -87,6 +91,8 @@ def names(text: str | None) -> list[Any] | None:
     if text is None:
         return None
     parts = [part.strip() for part in next(csv.reader([text]))]
+    if not any(parts):
+        terminal.fail("--classes names no label; write all labels in order: None,Mild,Severe.", code=2)
     if all(part.removeprefix("-").isdecimal() for part in parts):
         return [int(part) for part in parts]
     return parts
@@ -118,7 +124,7 @@ def loss_of(
     classes: Sequence[Any],
 ) -> IntervalLoss:
     """The loss that the options describe."""
-    from ordinalrisk.losses import CostTableLoss, DivergenceLoss, WeightedLoss
+    from ordinalrisk.losses import DivergenceLoss, WeightedLoss
 
     distance = {"positions": positions, "power": power, "under": under, "over": over}
     kind = "weighted" if loss == "coverage" and weights is not None else loss
@@ -145,16 +151,35 @@ def loss_of(
         terminal.fail(
             f"--loss {loss} is neither coverage, weighted, divergence nor a CSV file of costs.", code=2
         )
-    return CostTableLoss(costs_in(Path(loss), classes), normalize)
+    return table_loss(Path(loss), classes, normalize)
 
 
-def costs_in(path: Path, classes: Sequence[Any]) -> list[list[Fraction]]:
+def table_loss(path: Path, classes: Sequence[Any], normalize: bool = True) -> CostTableLoss:
+    """The loss whose cost table is in a CSV file."""
+    from ordinalrisk.engines.formats import FileError
+    from ordinalrisk.losses import CostTableLoss
+
+    try:
+        loss = CostTableLoss(_costs_in(path, classes), normalize)
+        loss.bound(len(classes))
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"{path}: can't be read ({error.strerror}).") from None
+    except ValueError as error:
+        raise FileError(f"{path}: {error}") from None
+    return loss
+
+
+def _costs_in(path: Path, classes: Sequence[Any]) -> list[list[Number]]:
     """A cost table in a CSV file: numbers alone, or with the classes as its first row, column or both."""
     from ordinalrisk.engines.formats import FileError
-    from ordinalrisk.exact import as_fraction
+    from ordinalrisk.exact import as_number
 
     with open(path, newline="", encoding="utf-8-sig") as file:
         cells = [[cell.strip() for cell in row] for row in csv.reader(file) if any(row)]
+    if not cells:
+        raise FileError(f"{path}: is empty; a row of costs for each class is needed.")
     labels = [str(label) for label in classes]
     if (cells and not _is_number(cells[0][-1])) or len(cells) == len(labels) + 1:
         header = cells.pop(0)[-len(labels) :]
@@ -166,7 +191,7 @@ def costs_in(path: Path, classes: Sequence[Any]) -> list[list[Fraction]]:
         for k, cell in enumerate(row):
             if not _is_number(cell):
                 raise FileError(f"{path}: row {y + 1}, column {k + 1}: {cell!r} is not a number; correct it.")
-        table.append([as_fraction(cell) for cell in row])
+        table.append([as_number(cell) for cell in row])
     return table
 
 

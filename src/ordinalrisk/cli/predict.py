@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ordinalrisk.cli import options, terminal
+
+if TYPE_CHECKING:
+    from ordinalrisk.engines.readers import Source
 
 
 def predict(
@@ -56,14 +59,14 @@ def predict(
         where = columns.found_again(
             source, controller.columns_, controller.classes_.tolist(), asked, terminal.note, with_label=False
         )
-        kept = _kept(source.schema.names, keep, where.scores)
+        kept = _kept(source, keep, where.scores)
         risk = None if alpha is None else options.number(alpha, "--alpha")
         with (
             terminal.writing_to(out),
             terminal.noting_warnings(console),
             terminal.row_progress(source, "Predicting") as progress,
         ):
-            sizes = streaming.predict(
+            predicted = streaming.predict(
                 controller,
                 streaming.FileRows(source, where, keep=kept, progress=progress),
                 out,
@@ -71,22 +74,24 @@ def predict(
                 prefix=prefix,
                 given_format=output_format,
             )
-    n_rows, n_labels = int(sizes.sum()), int(sizes @ range(1, len(sizes) + 1))
+    n_rows = predicted.n_rows
     console.print(
-        f"{n_rows:,} rows, {n_labels / n_rows:.2f} labels in a set on average, "
-        f"{sizes[0] / n_rows:.1%} single labels."
+        f"{n_rows:,} {'row' if n_rows == 1 else 'rows'}, "
+        f"{predicted.n_labels / n_rows:.2f} labels in a set on average, "
+        f"{predicted.n_single / n_rows:.1%} single labels."
     )
     if not piped:
         console.print(f"Wrote {out}")
 
 
-def _kept(names: list[str], asked: str | None, scores: tuple[str, ...]) -> list[str]:
+def _kept(source: Source, asked: str | None, scores: tuple[str, ...]) -> list[str]:
+    names: list[str] = source.schema.names
     if asked is None:
         return [name for name in names if name not in scores]
     kept: list[str] = []
     for part in filter(None, (part.strip() for part in asked.split(","))):
         found = [part] if part in names else [name for name in names if fnmatchcase(name, part)]
         if not found:
-            terminal.fail(f"--keep: there is no column {part!r}.", code=2)
+            terminal.fail(f"{source.name}: there is no column {part!r}; correct --keep.", code=1)
         kept += [name for name in found if name not in kept]
     return kept

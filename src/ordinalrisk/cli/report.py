@@ -63,7 +63,7 @@ def report(
                     summary.add(batch.proba, classes[batch.labels], batch.kept.to_pydict())
         with terminal.progress() as bar:
             bar.add_task("Summarising", total=None)
-            found = summary.finish(calibration, source.name, where.to_dict())
+            found = summary.finish(calibration.name, Path(source.name).name, where.to_dict())
     with terminal.writing_to(out):
         write_summary(found, out)
     stop = found["stops"][found["start"]]

@@ -37,7 +37,11 @@ def printer(to_error: bool = False) -> Console:
     """A console that prints text as it is; to standard error where the output itself goes into a pipe."""
     from rich.console import Console
 
-    return Console(highlight=False, markup=False, emoji=False, soft_wrap=True, stderr=to_error)
+    class Printer(Console):
+        def on_broken_pipe(self) -> NoReturn:
+            raise BrokenPipeError  # its own way is exit code 1, which stands for bad data
+
+    return Printer(highlight=False, markup=False, emoji=False, soft_wrap=True, stderr=to_error)
 
 
 def print_table(console: Console, table: Table, caption: str = "") -> None:
@@ -165,6 +169,8 @@ def require_writable_file(path: Path, option: str) -> None:
         fail(f"{option}: there is no folder {path.parent}.", code=2)
     if path.is_dir():
         fail(f"{option}: {path} is a folder, not a file.", code=2)
+    if path.exists() and not path.is_file():
+        fail(f"{option}: {path} is a device or a pipe, which a file can't replace; write to -.", code=2)
     with writing_to(path, option), tempfile.TemporaryFile(dir=path.parent):
         pass
 
@@ -177,7 +183,8 @@ def writing_to(path: Path, option: str = "--out") -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        fail(f"{option}: can't write to {path} ({error.strerror or error}).", code=1)
+        why = os.strerror(error.errno) if error.errno else str(error)  # Arrow's own text is long
+        fail(f"{option}: can't write to {path} ({why}).", code=1)
 
 
 def stoppable(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
@@ -188,14 +195,24 @@ def stoppable(command: Callable[Parameters, None]) -> Callable[Parameters, None]
         try:
             with _terminated_like_interrupted():
                 command(*args, **kwargs)
-                sys.stdout.flush()
+                if sys.stdout is not None:
+                    sys.stdout.flush()
         except KeyboardInterrupt:
             fail("interrupted; files that were written are whole.", code=130)
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else it is flushed once more
+            _discard_output()
             raise typer.Exit(141) from None
+        except OSError as error:
+            _discard_output()
+            fail(f"{error.filename or 'standard output'}: {error.strerror or error}.", code=1)
 
     return run
+
+
+def _discard_output() -> None:
+    """What standard output did not take, which is else flushed once more at the end."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager

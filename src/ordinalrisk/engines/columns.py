@@ -24,6 +24,26 @@ Say = Callable[[str], None]
 """Takes a sentence about a guess."""
 
 
+def chosen(
+    source: Source,
+    asked: tuple[str | None, str | None, bool | None],
+    classes: Sequence[Any] | None,
+    say: Say,
+) -> tuple[ScoreColumns, list[Any]]:
+    """The columns to calibrate with and the classes in order, from what is asked for and what is obvious.
+
+    Where the names of the scores end in the classes, each class gets the column of its name.
+    """
+    scores, label, logits = asked
+    columns = score_columns(source, scores, classes, say)
+    of_label = label_column(source, label, columns, say)
+    labels = class_labels(source, classes, columns, of_label, say)
+    ordered = _in_order(columns, labels)
+    if ordered != columns:
+        say(f"Scores are taken in the order {_list(ordered)}, that of the classes.")
+    return ScoreColumns(tuple(ordered), of_label, are_logits(ordered, logits, say)), labels
+
+
 def score_columns(source: Source, asked: str | None, classes: Sequence[Any] | None, say: Say) -> list[str]:
     """The columns of the scores, in the order of the classes."""
     if asked is not None:
@@ -45,6 +65,10 @@ def label_column(source: Source, asked: str | None, scores: Sequence[str], say: 
     """The column of the true label."""
     if asked is not None:
         _require_columns(source, [asked], "--label")
+        if pa.types.is_nested(kind := source.schema.field(asked).type):
+            raise FileError(
+                f"{source.name}: column {asked!r} holds {kind}, which is no label; choose another --label."
+            )
         return asked
     found: list[str] = [
         name for name in source.schema.names if name.lower() in LABEL_NAMES and name not in set(scores)
@@ -55,7 +79,7 @@ def label_column(source: Source, asked: str | None, scores: Sequence[str], say: 
             f"{_list(source.schema.names)}); name it with --label."
         )
     say(f"The label is in the column {found[0]!r}.")
-    return found[0]
+    return label_column(source, found[0], scores, say)
 
 
 def are_logits(scores: Sequence[str], asked: bool | None, say: Say) -> bool:
@@ -106,41 +130,70 @@ def class_labels(
         if len(given) != len(scores):
             raise FileError(
                 f"{source.name}: there are {len(given)} classes, {_list(given)}, but {len(scores)} columns "
-                f"of scores, {_list(scores)}."
+                f"of scores, {_list(scores)}; correct --classes or --scores."
             )
         return list(given)
     first = next(source.batches([label]), None)
-    column = pa.array([]) if first is None else first.column(0)
+    column = pa.array([]) if first is None else first.column(label)
     if pa.types.is_dictionary(column.type) and column.type.ordered:
         ordered: list[Any] = column.dictionary.to_pylist()
         if len(ordered) == len(scores):
+            say(f"The classes are {_list(ordered)}, in this order.")
             return ordered
-    seen = [value for value in column.unique().to_pylist() if value is not None]
+    seen = [value for value in column.unique().to_pylist() if not is_missing(value)]
     for classes in (_endings(scores), list(range(len(scores)))):
         known = position_of_label(classes)
         if classes and all(known(value) is not None for value in seen):
+            _require_no_alphabet(source, classes)
             say(f"The classes are {_list(classes)}, in this order.")
             return classes
+    unknown = next(value for value in seen if known(value) is None)
     raise FileError(
-        f"{source.name}: the labels in column {label!r} (such as {seen[0]!r}) are not those that the columns "
+        f"{source.name}: the labels in column {label!r} (such as {unknown!r}) are not those that the columns "
         f"{_list(scores)} tell of; name all labels in order with --classes."
     )
 
 
+def _require_no_alphabet(source: Source, classes: Sequence[Any]) -> None:
+    """Columns of named classes that stand in the order of the alphabet tell nothing about the scale."""
+    if len(classes) > 2 and isinstance(classes[0], str) and list(classes) == sorted(classes):
+        raise FileError(
+            f"{source.name}: the columns are in alphabetical order, {_list(classes)}, which need not be that "
+            "of the scale; name all labels in order with --classes."
+        )
+
+
+def is_missing(label: Any) -> bool:
+    """Whether a value says that there is no label."""
+    return label is None or label == "" or label != label
+
+
 def position_of_label(classes: Sequence[Any]) -> Callable[[Any], int | None]:
-    """Where a value stands among the classes, also if it is their text; None if it is none of them."""
-    position: dict[Any, int] = {str(label): k for k, label in enumerate(classes)}
-    position |= {label: k for k, label in enumerate(classes)}
+    """Where a value stands among the classes; None if it is none of them.
 
-    def of(value: Any) -> int | None:
-        if value in position:
-            return position[value]
-        try:
-            return position.get(float(value))  # "3.0" in a file is the class 3
-        except (TypeError, ValueError):
+    Text and numbers that say the same are the same: ``"3.0"`` in a file is the class 3, and 0.5 is ``"0.5"``.
+    """
+    position: dict[Any, int] = {}
+    for of in (_number, str, lambda label: label):  # what says it more exactly comes last, and counts
+        position |= {of(label): k for k, label in enumerate(classes)}
+    position.pop(None, None)
+
+    def position_of(value: Any) -> int | None:
+        if value is None:  # whose text may well be a class
             return None
+        for said in (value, str(value), _number(value)):
+            if said in position:
+                return position[said]
+        return None
 
-    return of
+    return position_of
+
+
+def _number(label: Any) -> float | None:
+    try:
+        return float(label)
+    except (TypeError, ValueError):
+        return None
 
 
 def _named(source: Source, asked: str) -> list[str]:
@@ -156,19 +209,19 @@ def _named(source: Source, asked: str) -> list[str]:
     repeated = [name for i, name in enumerate(columns) if name in columns[:i]]
     if repeated or not columns:
         problem = f"names column {repeated[0]!r} more than once" if repeated else "names no column"
-        raise FileError(f"{source.name}: --scores {problem}.")
+        raise ValueError(f"--scores {problem}.")
     return columns
 
 
 def _guessed_scores(source: Source, classes: Sequence[Any] | None) -> list[str]:
-    numbers = [field.name for field in source.schema if _is_number(field.type)]
-    if classes is not None and {str(label) for label in classes} <= set(numbers):
+    numbers = {field.name for field in source.schema if _is_number(field.type)}
+    if classes is not None and {str(label) for label in classes} <= numbers:
         return [str(label) for label in classes]
     groups: dict[str, list[str]] = {}
-    for name in numbers:
+    for name in source.schema.names:
         if found := re.fullmatch(r"([A-Za-z]+)[_ .:-]?(\d+)|([A-Za-z]+)[_ .:-](.+)", name):
             prefix = (found[1] or found[3]).lower()
-            if prefix in SCORE_PREFIXES:
+            if prefix in SCORE_PREFIXES and (found[1] or name in numbers):  # p3 is a score, p_note may be
                 groups.setdefault(prefix, []).append(name)
     families = [names for names in groups.values() if len(names) > 1]
     if len(families) != 1:
@@ -213,7 +266,13 @@ def _require_columns(source: Source, columns: Sequence[str], option: str) -> Non
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind))
+    """Or may be one: a column without values has no other type."""
+    return bool(
+        pa.types.is_floating(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_null(kind)
+    )
 
 
 def _list(names: Sequence[Any]) -> str:

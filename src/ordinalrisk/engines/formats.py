@@ -18,6 +18,12 @@ _BY_SUFFIX = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
+_COMPRESSION_BY_FIRST_BYTES = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bz2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x04\x22\x4d\x18": "lz4",
+}
 _BY_FIRST_BYTES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow", b"{": "jsonl"}
 
 
@@ -28,6 +34,14 @@ class FileError(ValueError):
 def compression_of(path: Path) -> str | None:
     """The compression that the file's name tells of."""
     return COMPRESSION.get(path.suffix.lower())
+
+
+def compression_by_first_bytes(start: bytes) -> str | None:
+    """The compression of a file that begins like this."""
+    for magic, name in _COMPRESSION_BY_FIRST_BYTES.items():
+        if start.startswith(magic):
+            return name
+    return None
 
 
 def format_by_name(path: Path) -> str | None:

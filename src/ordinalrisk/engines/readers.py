@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,7 +21,7 @@ import pyarrow as pa
 from ordinalrisk.engines.formats import (
     PIPE,
     FileError,
-    compression_of,
+    compression_by_first_bytes,
     format_by_first_bytes,
     format_by_name,
     one_line,
@@ -54,7 +54,8 @@ class Source:
         self._read: Any = None
         with self._explaining():
             self.schema: pa.Schema = self._schema()
-        repeated = [column for column in self.schema.names if self.schema.names.count(column) > 1]
+            names: list[str] = self.schema.names
+        repeated = [column for column in names if names.count(column) > 1]
         if repeated:
             raise FileError(f"{name}: column {repeated[0]!r} is there more than once; rename one.")
 
@@ -73,7 +74,10 @@ class Source:
         """How much of the file lies behind, given the rows that have come."""
         if self.n_rows is not None:
             return n_rows / max(self.n_rows, 1)
-        return 0.0 if self._read is None or self._read.closed else min(self._read.tell() / self._size, 1.0)
+        try:
+            return 0.0 if self._read is None else min(self._read.tell() / self._size, 1.0)
+        except ValueError:  # closed by the thread that reads, which has come to the end
+            return 1.0
 
     def _schema(self) -> pa.Schema:
         raise NotImplementedError
@@ -85,18 +89,20 @@ class Source:
         self._read = pa.OSFile(str(self.path), "rb")
         return pa.CompressedInputStream(self._read, self.compression) if self.compression else self._read
 
-    def _explained(self, error: Exception, numbers: Collection[str]) -> str:
+    def _explained(self, error: Exception, columns: Sequence[str], numbers: Collection[str]) -> str:
         """What an error of the reader means for this format."""
-        return f"can't be read as {self.format} ({one_line(error)}); make it anew, or name its format"
+        raise NotImplementedError
 
     @contextmanager
     def _explaining(self, columns: Sequence[str] = (), numbers: Collection[str] = ()) -> Iterator[None]:
         try:
             yield
+        except UnicodeDecodeError:
+            raise FileError(f"{self.name}: has a column name that is not UTF-8; export it anew.") from None
         except (pa.ArrowException, OSError, EOFError) as error:
             if isinstance(error, FileNotFoundError | PermissionError):
                 raise FileError(f"{self.name}: can't be read ({error.strerror}).") from None
-            raise FileError(f"{self.name}: {self._explained(error, numbers)}.") from None
+            raise FileError(f"{self.name}: {self._explained(error, columns, numbers)}.") from None
 
 
 class ParquetSource(Source):
@@ -118,7 +124,7 @@ class ParquetSource(Source):
 
         return parquet.ParquetFile(self._opened(), pre_buffer=False)
 
-    def _explained(self, error: Exception, numbers: Collection[str]) -> str:
+    def _explained(self, error: Exception, columns: Sequence[str], numbers: Collection[str]) -> str:
         return f"is not a whole Parquet file ({one_line(error)}); copy or export it again"
 
 
@@ -126,6 +132,11 @@ class ArrowSource(Source):
     """Arrow IPC, as a file or as a stream."""
 
     format = "arrow"
+    _share: float | None = None
+
+    def share_read(self, n_rows: int) -> float:
+        """A file's batches are read wherever they lie, so they are counted."""
+        return super().share_read(n_rows) if self._share is None else self._share
 
     def _schema(self) -> pa.Schema:
         with self._reader(None) as reader:
@@ -135,12 +146,13 @@ class ArrowSource(Source):
     def _batches(self, columns: list[str], numbers: set[str]) -> Iterator[pa.RecordBatch]:
         wanted = sorted(self.schema.get_field_index(column) for column in columns)
         with self._reader(pa.ipc.IpcReadOptions(included_fields=wanted)) as reader:
-            if hasattr(reader, "get_batch"):
-                read: Iterator[Any] = (reader.get_batch(i) for i in range(reader.num_record_batches))
-            else:
-                read = iter(reader)
-            for batch in read:
-                yield batch.select(columns)
+            if not hasattr(reader, "get_batch"):
+                for batch in reader:
+                    yield batch.select(columns)
+                return
+            for i in range(reader.num_record_batches):
+                self._share = (i + 1) / reader.num_record_batches
+                yield reader.get_batch(i).select(columns)
 
     def _reader(self, options: Any) -> Any:
         opened = self._opened()
@@ -150,7 +162,7 @@ class ArrowSource(Source):
             opened.seek(0)
         return pa.ipc.open_stream(opened, options=options)
 
-    def _explained(self, error: Exception, numbers: Collection[str]) -> str:
+    def _explained(self, error: Exception, columns: Sequence[str], numbers: Collection[str]) -> str:
         return f"is not a whole Arrow file ({one_line(error)}); copy or export it again"
 
 
@@ -163,52 +175,55 @@ class CsvSource(Source):
     def _schema(self) -> pa.Schema:
         from pyarrow import csv
 
-        with csv.open_csv(self._opened()) as reader:
+        parse = csv.ParseOptions(newlines_in_values=True)
+        with csv.open_csv(self._opened(), parse_options=parse) as reader:
             return reader.schema
 
     def field_as_read(self, name: str) -> pa.Field:
         """Text, whatever it looks like: nothing that passes through is changed."""
         return pa.field(name, pa.string())
 
-    def _batches(self, columns: list[str], numbers: set[str]) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, columns: list[str], numbers: set[str], threads: bool = True
+    ) -> Iterator[pa.RecordBatch]:
         from pyarrow import csv
 
         types = {column: pa.float64() if column in numbers else pa.string() for column in columns}
-        convert = csv.ConvertOptions(column_types=types, include_columns=columns)
-        read = csv.ReadOptions(block_size=BYTES_AT_ONCE)
-        with csv.open_csv(self._opened(), read_options=read, convert_options=convert) as reader:
+        options = {
+            "read_options": csv.ReadOptions(block_size=BYTES_AT_ONCE, use_threads=threads),
+            "parse_options": csv.ParseOptions(newlines_in_values=True),
+            "convert_options": csv.ConvertOptions(column_types=types, include_columns=columns),
+        }
+        with csv.open_csv(self._opened(), **options) as reader:
             yield from reader
 
-    def _explained(self, error: Exception, numbers: Collection[str]) -> str:
-        text = one_line(error)
-        if "Empty CSV" in text:
+    def _explained(self, error: Exception, columns: Sequence[str], numbers: Collection[str]) -> str:
+        if "Empty CSV" in str(error):
             return "is empty; a header and rows are needed"
-        if "conversion error to double" in text and (place := self._first_text(numbers)):
-            row, column, value = place
-            return f"row {row}, column {column!r}: {value!r} is not a number; correct it, or change --scores"
-        if found := re.search(r"Expected (\d+) columns, got (\d+): (.*)", text):
-            expected, got, line = found.groups()
+        text = self._with_row(columns, numbers) or one_line(error)
+        if not (found := re.search(r"(?:column #(\d+): )?Row #(\d+): (.*)", text)):
+            return f"can't be read as CSV ({text}); correct it, or export it again in UTF-8"
+        column, row, problem = found.groups()
+        place = f"row {int(row) - 1}"  # the header is row 1 to the reader
+        if column is not None:
+            place += f", column {self.schema.names[int(column)]!r}"
+        if value := re.search(r"conversion error to double: invalid value '(.*)'", problem):
+            return f"{place}: {value[1]!r} is not a number; correct it, or change --scores"
+        if count := re.search(r"Expected (\d+) columns, got (\d+)", problem):
+            expected, got = count.groups()
             return (
-                f"a row has {got} values under {expected} column names ({line[:60]}); "
-                "correct it, and check that commas separate the values"
+                f"{place}: has {got} values under {expected} column names; correct it, and check that commas "
+                "separate the values"
             )
-        return f"can't be read as CSV ({text}); correct it, or export it again in UTF-8"
+        return f"{place}: {problem}; correct it, or export the file again in UTF-8"
 
-    def _first_text(self, numbers: Collection[str]) -> tuple[int, str, str] | None:
-        """The first row with a score that is not a number: its number, from 1, the column and the value."""
-        from pyarrow import compute
-
-        before = 0
-        for batch in self._batches(sorted(numbers, key=self.schema.names.index), set()):
-            places = []
-            for name, column in zip(batch.schema.names, batch.columns, strict=True):
-                for i, value in enumerate(compute.utf8_trim_whitespace(column).to_pylist()):
-                    if not _is_number(value):
-                        places.append((before + i + 1, name, value))
-                        break
-            if places:
-                return min(places, key=lambda place: place[0])
-            before += batch.num_rows
+    def _with_row(self, columns: Sequence[str], numbers: Collection[str]) -> str | None:
+        """The error once more, by a single thread: that one knows the row."""
+        try:
+            for _ in self._batches(list(columns), set(numbers), threads=False):
+                pass
+        except (pa.ArrowException, OSError) as error:
+            return one_line(error)
         return None
 
 
@@ -221,8 +236,9 @@ class JsonLinesSource(Source):
     def _schema(self) -> pa.Schema:
         from pyarrow import json
 
+        self._rows_before = 0
         with json.open_json(self._opened()) as reader:
-            return reader.schema
+            return pa.schema([field.with_type(_as_written(field.type)) for field in reader.schema])
 
     def _batches(self, columns: list[str], numbers: set[str]) -> Iterator[pa.RecordBatch]:
         from pyarrow import json
@@ -234,18 +250,35 @@ class JsonLinesSource(Source):
         self._rows_before = 0
         with json.open_json(self._opened(), read_options=read, parse_options=parse) as reader:
             for batch in reader:
+                batch.validate(full=True)  # text was not looked at yet
                 yield batch.select(columns)
                 self._rows_before += batch.num_rows
 
-    def _explained(self, error: Exception, numbers: Collection[str]) -> str:
+    def _explained(self, error: Exception, columns: Sequence[str], numbers: Collection[str]) -> str:
         text = one_line(error)
         if "Empty JSON" in text:
             return "is empty; an object on each line is needed"
-        if found := re.search(r"Column\(/(.*)\) changed from (\w+) to (\w+) in row (\d+)", text):
-            column, before, after, row = found.groups()
-            place = f"row {int(row) + 1 + getattr(self, '_rows_before', 0)}, column {column!r}"
-            return f"{place}: is a {after}, where a {before} was expected; correct it"
+        if found := re.search(r"(?:(.*?)\.? in row|.*(Invalid UTF8) sequence at string index) (\d+)", text):
+            problem, row = found[1] or found[2], self._rows_before + int(found[3]) + 1
+            if changed := re.search(r"Column\(/(.*)\) changed from (\w+) to (\w+)", problem):
+                column, before, after = changed.groups()
+                return (
+                    f"row {row}, column {column!r}: is of type {after}, where {before} was expected; correct "
+                    "it, or leave the column out"
+                )
+            return f"row {row}: can't be read as JSON ({problem}); each line must be one whole object"
         return f"can't be read as JSON lines ({text}); each line must be one whole object"
+
+
+def _as_written(kind: pa.DataType) -> pa.DataType:
+    """Text where the reader takes it for a time, which it would write in another way."""
+    if pa.types.is_timestamp(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(_as_written(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_as_written(field.type)) for field in kind])
+    return kind
 
 
 _SOURCES: dict[str, type[Source]] = {
@@ -256,34 +289,35 @@ _SOURCES: dict[str, type[Source]] = {
 @contextmanager
 def opened(path: Path, given_format: str | None = None) -> Iterator[Source]:
     """The table in the file ``path``, or in standard input if that is ``-``."""
-    if path != PIPE:
-        yield _source(path, str(path), given_format or format_by_name(path), compression_of(path))
+    if path != PIPE and (path.is_file() or path.is_dir()):
+        yield _source(path, str(path), given_format or format_by_name(path))
         return
-    with tempfile.TemporaryDirectory(prefix="ordinalrisk-") as folder:
+    name = "standard input" if path == PIPE else str(path)
+    if path == PIPE and sys.stdin is None:
+        raise FileError(f"{name}: is closed.")
+    with tempfile.TemporaryDirectory(prefix="ordinalrisk-") as folder, ExitStack() as stack:
         copy = Path(folder) / "piped"
+        stream = sys.stdin.buffer if path == PIPE else stack.enter_context(open(path, "rb"))
         with open(copy, "wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file, BYTES_AT_ONCE)
-        yield _source(copy, "standard input", given_format, None)
+            shutil.copyfileobj(stream, file, BYTES_AT_ONCE)
+        yield _source(copy, name, given_format)
 
 
-def _source(path: Path, name: str, given_format: str | None, compression: str | None) -> Source:
+def _source(path: Path, name: str, given_format: str | None) -> Source:
     if path.is_dir():
         raise FileError(f"{name}: is a folder; name a file in it.")
     try:
+        with open(path, "rb") as file:
+            compression = compression_by_first_bytes(file.read(4))
         with pa.input_stream(str(path), compression=compression) as stream:
             start = bytes(stream.read(16))
     except (OSError, pa.ArrowException) as error:
         raise FileError(f"{name}: can't be read ({one_line(error)}).") from None
     if not start:
         raise FileError(f"{name}: is empty.")
-    return _SOURCES[given_format or format_by_first_bytes(start)](path, name, compression)
-
-
-def _is_number(text: str) -> bool:
-    if text in ("", "NA", "N/A", "NULL", "null", "#N/A", "n/a"):  # missing values, which are found later
-        return True
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise FileError(f"{name}: is text in UTF-16; export it again in UTF-8.")
+    file_format = given_format or format_by_first_bytes(start)
+    if compression and (file_format == "parquet" or start.startswith(b"ARROW1")):
+        raise FileError(f"{name}: is compressed as a whole, and can't be read in parts; decompress it first.")
+    return _SOURCES[file_format](path, name, compression)

@@ -17,8 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ordinalrisk.controller import RiskController
-from ordinalrisk.engines.columns import position_of_label
-from ordinalrisk.engines.formats import FileError, format_by_name
+from ordinalrisk.engines.columns import is_missing, position_of_label
+from ordinalrisk.engines.formats import FileError, compression_of, format_by_name
 from ordinalrisk.engines.readers import Source
 from ordinalrisk.engines.writers import writing
 from ordinalrisk.labels import Classes, as_classes, class_indices
@@ -114,11 +114,12 @@ class FileRows:
 
     def _problem(self, error: RowError) -> str:
         if isinstance(error, _LabelError) and self._classes is not None:
-            if error.value in (None, ""):
+            if is_missing(error.value):
                 return "the label is missing; leave such rows out."
             known = ", ".join(map(str, self._classes.tolist()))
             return (
-                f"the label {error.value!r} is not one of the classes {known}; correct it, or calibrate anew."
+                f"the label {error.value!r} is not one of the classes {known}; correct it, or calibrate with "
+                "all labels in --classes."
             )
         if error.column is None:
             return f"the scores sum to {error.value:.6g}, not to 1. {_REMEDIES[error.looks_like]}"
@@ -150,11 +151,12 @@ class FileRows:
                 return class_indices(column.to_numpy(), self._classes, len(column))
             except RowError as error:
                 raise _LabelError(str(error), error.row, error.value) from None
-        encoded = column.dictionary_encode(null_encoding="encode")
+        encoded = column.dictionary_encode()
         position = position_of_label(self._classes.tolist())
-        values = encoded.dictionary.to_pylist()
+        values = [*encoded.dictionary.to_pylist(), None]
         positions = np.array([-1 if (k := position(value)) is None else k for value in values], np.int64)
-        labels: NDArray[np.int64] = positions[encoded.indices.to_numpy()]
+        where = encoded.indices.cast(pa.int64()).fill_null(len(values) - 1)
+        labels: NDArray[np.int64] = positions[where.to_numpy()]
         if len(labels) and labels.min() < 0:
             row = int((labels < 0).argmax())
             raise _LabelError("a label is unknown", row, column[row].as_py())
@@ -195,8 +197,8 @@ def predict(
     alpha: Any = None,
     prefix: str = "",
     given_format: str | None = None,
-) -> NDArray[np.int64]:
-    """Write the kept columns and the interval of each row; how many rows have a set of size ``1 .. K``."""
+) -> Predicted:
+    """Write the kept columns and the interval of each row."""
     added = [prefix + name for name in ADDED]
     for name in added:
         if name in rows.keep:
@@ -206,27 +208,43 @@ def predict(
             )
     labels = _LabelType(controller.classes_)
     kept = [rows.source.field_as_read(name) for name in rows.keep]
-    types = (labels.type, labels.type, pa.int32())
+    types = (labels.type, labels.type, pa.from_numpy_dtype(_narrowest(len(controller.classes_))))
     schema = pa.schema([*kept, *map(pa.field, added, types)])
-    _require_writable(schema, rows, given_format or format_by_name(target) or "csv")
-    sizes = np.zeros(len(controller.classes_) + 1, np.int64)
+    target_format = given_format or format_by_name(target) or "csv"
+    if compression_of(target) and target_format in ("parquet", "arrow"):
+        raise ValueError(
+            f"--out: {target}: {target_format} is not compressed as a whole; choose a name without "
+            f"{target.suffix}."
+        )
+    _require_writable(schema, rows, target_format)
+    n_rows = n_labels = n_single = 0
     with writing(target, schema, given_format) as writer, _behind(writer.write) as write, rows.located():
         for batch in rows:
             sets = controller.predict_set(batch.proba, alpha=alpha)
-            size = sets.size
+            size = sets.size.astype(_narrowest(len(controller.classes_)))
             ends = labels.array(sets.lower_index), labels.array(sets.upper_index), pa.array(size)
             write(pa.RecordBatch.from_arrays([*batch.kept.columns, *ends], schema=schema))
-            sizes += np.bincount(size, minlength=len(sizes))
-    return sizes[1:]
+            n_rows += len(size)
+            n_labels += int(size.sum())
+            n_single += int(np.count_nonzero(size == 1))
+    return Predicted(n_rows, n_labels, n_single)
+
+
+class Predicted(NamedTuple):
+    """How many rows were predicted, how many labels their sets hold, how many sets are a single label."""
+
+    n_rows: int
+    n_labels: int
+    n_single: int
 
 
 class _LabelType:
-    """Labels as an Arrow column: numbers as they are, text once in an ordered dictionary."""
+    """Labels as an Arrow column: whole numbers in few bytes, text once in an ordered dictionary."""
 
     def __init__(self, classes: Classes) -> None:
-        self._numbers = classes if classes.dtype.kind in "iuf" else None
+        self._numbers = _narrowed(classes) if classes.dtype.kind in "iuf" else None
         self._names = pa.array([str(label) for label in classes.tolist()])
-        self._index = np.min_scalar_type(-len(classes))
+        self._index = _narrowest(len(classes))
         self.type = (
             pa.dictionary(pa.from_numpy_dtype(self._index), pa.string(), ordered=True)
             if self._numbers is None
@@ -238,6 +256,17 @@ class _LabelType:
         if self._numbers is not None:
             return pa.array(self._numbers[index])
         return pa.DictionaryArray.from_arrays(pa.array(index.astype(self._index)), self._names, ordered=True)
+
+
+def _narrowest(largest: int) -> np.dtype[Any]:
+    """The smallest type of signed whole numbers that holds this one and its negative."""
+    return np.min_scalar_type(-largest - 1)
+
+
+def _narrowed(labels: Classes) -> Classes:
+    if labels.dtype.kind == "f":
+        return labels
+    return labels.astype(_narrowest(max(abs(label) for label in labels.tolist())))
 
 
 def _side_by_side(columns: Sequence[pa.Array]) -> NDArray[Any]:
@@ -252,14 +281,24 @@ def _side_by_side(columns: Sequence[pa.Array]) -> NDArray[Any]:
 
 
 def _require_writable(schema: pa.Schema, rows: FileRows, target_format: str) -> None:
-    if target_format != "csv":
-        return
+    """Text formats can't hold everything."""
     for field in schema:
-        if pa.types.is_nested(field.type):
+        nested = target_format == "csv" and pa.types.is_nested(field.type)
+        if nested or (target_format in ("csv", "jsonl") and _is_binary(field.type)):
             raise FileError(
-                f"{rows.source.name}: column {field.name!r} holds {field.type}, which CSV can't; leave it "
-                "out with --keep, or write another format."
+                f"{rows.source.name}: column {field.name!r} holds {field.type}, which {target_format} can't; "
+                "leave it out with --keep, or write another format."
             )
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    is_kind = (
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+        pa.types.is_fixed_size_binary,
+        pa.types.is_binary_view,
+    )
+    return any(of(kind) for of in is_kind)
 
 
 def _is_number(kind: pa.DataType) -> bool:

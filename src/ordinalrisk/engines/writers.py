@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from math import isfinite
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from ordinalrisk.atomic import replacing
-from ordinalrisk.engines.formats import PIPE, compression_of, format_by_name
+from ordinalrisk.engines.formats import PIPE, FileError, compression_of, format_by_name, one_line
 
 ROWS_IN_A_GROUP = 1_048_576
 
@@ -33,20 +34,28 @@ def writing(path: Path, schema: pa.Schema, given_format: str | None = None) -> I
     """A writer of the file ``path``, or of standard output if that is ``-``; CSV if no name tells."""
     name = given_format or format_by_name(path) or "csv"
     with ExitStack() as stack:
+        if path == PIPE and sys.stdout is None:
+            raise FileError("standard output: is closed.")
         if path == PIPE:
             sink: Any = pa.PythonFile(sys.stdout.buffer, mode="w")
         else:
             sink = stack.enter_context(pa.OSFile(str(stack.enter_context(replacing(path))), "wb"))
             if compression := compression_of(path):
                 sink = stack.enter_context(pa.CompressedOutputStream(sink, compression))
-        writer = _WRITERS[name](sink, schema, path == PIPE)
         try:
-            yield writer
-        except BaseException:
-            with suppress(Exception):  # else it would try again when it is collected, and say so
-                writer.close()
-            raise
-        writer.close()
+            writer = _WRITERS[name](sink, schema, path == PIPE)
+            try:
+                yield writer
+            except BaseException:
+                with suppress(Exception):  # else it would try again when it is collected, and say so
+                    writer.close()
+                raise
+            writer.close()
+        except pa.ArrowException as error:
+            raise FileError(
+                f"{path}: can't be written as {name} ({one_line(error)}); leave columns out with --keep, or "
+                "write another format."
+            ) from None
         if path == PIPE:
             sys.stdout.buffer.flush()
 
@@ -59,17 +68,19 @@ class ParquetWriter:
 
         whole = [field.name for field in schema if pa.types.is_integer(field.type)]
         others = [field.name for field in schema if field.name not in whole]
+        self._schema = _without_views(schema)
         self._writer = parquet.ParquetWriter(
             sink,
-            schema,
+            self._schema,
             use_dictionary=others or False,
             column_encoding=dict.fromkeys(whole, "DELTA_BINARY_PACKED"),
+            write_statistics=others,  # ranges of labels serve no query
         )
         self._waiting: list[pa.RecordBatch] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Keep the batch until a group is full."""
-        self._waiting.append(batch)
+        self._waiting.append(batch.cast(self._schema))
         if sum(waiting.num_rows for waiting in self._waiting) >= ROWS_IN_A_GROUP:
             self._write_group()
 
@@ -105,12 +116,13 @@ class CsvWriter:
     def __init__(self, sink: Any, schema: pa.Schema, to_pipe: bool) -> None:
         from pyarrow import csv
 
-        self._schema = pa.schema([_plain(field) for field in schema])
+        self._typed = _without_views(schema)
+        self._schema = pa.schema([_plain(field) for field in self._typed])
         self._writer = csv.CSVWriter(sink, self._schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write the rows, labels spelled out."""
-        self._writer.write_batch(batch.cast(self._schema))
+        self._writer.write_batch(batch.cast(self._typed).cast(self._schema))
 
     def close(self) -> None:
         """Write the end."""
@@ -127,6 +139,8 @@ class JsonLinesWriter:
         """Write the rows."""
         columns = [_finite(column) for column in batch.columns]
         rows = pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist()
+        if any(pa.types.is_nested(field.type) for field in batch.schema):
+            rows = [_finite_inside(row) for row in rows]
         lines = [json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows]
         self._sink.write("".join(lines).encode())
 
@@ -144,6 +158,25 @@ _WRITERS: dict[str, Any] = {
 
 def _plain(field: pa.Field) -> pa.Field:
     return field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+
+
+def _without_views(schema: pa.Schema) -> pa.Schema:
+    """Strings in one piece, where a writer knows no others."""
+
+    def plain(kind: pa.DataType) -> pa.DataType:
+        if pa.types.is_dictionary(kind):
+            return pa.dictionary(kind.index_type, plain(kind.value_type), kind.ordered)
+        return pa.string() if pa.types.is_string_view(kind) else kind
+
+    return pa.schema([field.with_type(plain(field.type)) for field in schema])
+
+
+def _finite_inside(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite_inside(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite_inside(part) for part in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _finite(column: pa.Array) -> pa.Array:

@@ -18,21 +18,13 @@ from numpy.typing import NDArray
 from ordinalrisk.atomic import replacing
 from ordinalrisk.experiments.protocol import Summary
 from ordinalrisk.intervals import IntervalSet
+from ordinalrisk.palette import BLUE, FAINT, GREEN, GREY, INK, MUTED, ORANGE, VERMILLION
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, MUTED, GREY, FAINT = "#222222", "#666666", "#b9b9b9", "#e4e4e4"
-ORANGE, SKY, GREEN, BLUE, VERMILLION, PURPLE = (
-    "#e69f00",
-    "#56b4e9",
-    "#009e73",
-    "#0072b2",
-    "#d55e00",
-    "#cc79a7",
-)
 WIDTH = 9.8
 _PALE_BLUE = "#dbebf4"
 _LINE: dict[str, dict[str, Any]] = {

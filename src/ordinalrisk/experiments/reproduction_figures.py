@@ -13,13 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.experiments.figures import (
-    FAINT,
-    GREEN,
-    INK,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILLION,
     WIDTH,
     class_axis,
     head,
@@ -31,6 +24,7 @@ from ordinalrisk.experiments.figures import (
 from ordinalrisk.experiments.protocol import Experiment, Summary
 from ordinalrisk.experiments.reproduction import RELEASED, Centroids, RealisedRisks, Reproduction
 from ordinalrisk.losses import DivergenceLoss
+from ordinalrisk.palette import FAINT, GREEN, INK, ORANGE, PURPLE, SKY, VERMILLION
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -35,7 +35,7 @@ _RULES = {
     "rps": "by ranked probability score, around the median",
 }
 _KEPT_OF_STOP = (
-    *("alpha", "value", "risk", "coverage", "mean_size", "sizes", "centroids"),
+    *("alpha", "value", "verdict", "risk", "coverage", "mean_size", "sizes", "centroids"),
     *("class_coverage", "class_risk", "class_size", "held", "widest", "missed"),
 )
 
@@ -78,7 +78,7 @@ def _page(summary: Summary) -> str:
     page: str = _template().render(
         summary=summary,
         has_map=summary["stops"][summary["start"]]["held"] is not None,
-        verdict=_verdict(summary["stops"][summary["start"]]),
+        verdict=summary["stops"][summary["start"]]["verdict"],
         fields=data["stops"][summary["start"]]["fields"],
         facts=_facts(summary),
         title=_title(summary),
@@ -104,8 +104,7 @@ def _page_data(summary: Summary) -> dict[str, Any]:
     bound = float(Fraction(summary["loss"]["bound"]))
     decimals = _loss_decimals(bound)
     stops = [
-        {key: stop[key] for key in _KEPT_OF_STOP}
-        | {"verdict": _verdict(stop), "fields": _fields(stop, summary, decimals)}
+        {key: stop[key] for key in _KEPT_OF_STOP} | {"fields": _fields(stop, summary, decimals)}
         for stop in summary["stops"]
     ]
     return {
@@ -133,7 +132,7 @@ def _fields(stop: Summary, summary: Summary, decimals: int) -> dict[str, str]:
         "guarantee": stop["guarantee"],
         "note": _note(stop),
         "tag": _tag(stop),
-        "verdict-word": _VERDICTS[_verdict(stop)],
+        "verdict-word": _VERDICTS[stop["verdict"]],
         "verdict-text": stop["verdict_text"],
         **_estimate("risk", stop["risk"], lambda value: _fixed(value, decimals)),
         **_estimate("coverage", stop["coverage"], _percent),
@@ -145,10 +144,6 @@ def _fields(stop: Summary, summary: Summary, decimals: int) -> dict[str, str]:
 def _estimate(name: str, estimate: Sequence[float], text: Callable[[float], str]) -> dict[str, str]:
     value, low, high = map(text, estimate)
     return {name: value, f"{name}-low": low.removesuffix(" %"), f"{name}-high": high}
-
-
-def _verdict(stop: Summary) -> str:
-    return str(stop["verdict"]) if stop["certified"] else "nothing"
 
 
 def _lead(stop: Summary, summary: Summary) -> str:

@@ -24,9 +24,9 @@ from ordinalrisk.fingerprint import Fingerprint
 from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.labels import class_indices, require_column_order
 from ordinalrisk.probabilities import as_matrix, to_numpy
+from ordinalrisk.random_rows import RandomRows
 from ordinalrisk.report.describing import loss_in_words
 from ordinalrisk.report.measured import CONFIDENCE, measured
-from ordinalrisk.report.random_rows import RandomRows
 from ordinalrisk.report.rules import rules_compared
 from ordinalrisk.report.stops import Stop, stops_of
 from ordinalrisk.report.striking import StrikingRows, shown_columns

@@ -26,7 +26,7 @@ TWO_SIDED_95 = 1.96
 
 
 class Verdict(NamedTuple):
-    """``"agrees"``, ``"chance"`` or ``"disagrees"``, and why."""
+    """``"agrees"``, ``"chance"``, ``"disagrees"``, or ``"nothing"`` if nothing is certified; and why."""
 
     word: str
     text: str
@@ -55,7 +55,7 @@ def verdict_of(tally: Tally, loss: IntervalLoss, guarantee: Guarantee, risk: Est
     if not guarantee.certified:
         needed = rows_needed(guarantee.alpha, guarantee.bound)
         return Verdict(
-            "agrees",
+            "nothing",
             f"Every set holds all labels, so nothing is missed, and nothing is learned either: {alpha} takes "
             f"at least {needed:,} calibration rows, and there were {guarantee.n_rows:,}.",
         )
