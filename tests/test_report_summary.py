@@ -795,11 +795,11 @@ def test_disagrees_with_another_population(draw):
         ),
         (
             orisk.WeightedLoss([1, 2, 3]),
-            "A miss costs by the true class, however far off it is: low 1/3, mid 2/3, high 1.",
+            "A miss costs by the true class, however far off it is: 1/3 for low, 2/3 for mid, 1 for high.",
         ),
         (
             orisk.WeightedLoss([1, 2, 3], normalize=False),
-            "A miss costs by the true class, however far off it is: low 1, mid 2, high 3.",
+            "A miss costs by the true class, however far off it is: 1 for low, 2 for mid, 3 for high.",
         ),
         (
             "divergence",

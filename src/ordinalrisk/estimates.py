@@ -1,7 +1,7 @@
 """Means and shares of counted values, with the ends of their confidence intervals.
 
-The interval of a share is exact binomial (Clopper-Pearson), that of any other mean a percentile bootstrap over
-rows. Both need no more than how often each value occurs.
+The interval of a share is exact binomial (Clopper-Pearson), that of any other mean a percentile bootstrap
+over rows. Both need no more than how often each value occurs.
 """
 
 from __future__ import annotations

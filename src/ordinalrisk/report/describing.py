@@ -19,7 +19,7 @@ def loss_in_words(loss: IntervalLoss, classes: Sequence[str]) -> str:
     --------
     >>> from ordinalrisk import DivergenceLoss, WeightedLoss
     >>> loss_in_words(WeightedLoss([1, 1, 2]), ["None", "Mild", "Severe"])
-    'A miss costs by the true class, however far off it is: None 0.5, Mild 0.5, Severe 1.'
+    'A miss costs by the true class, however far off it is: 0.5 for None, 0.5 for Mild, 1 for Severe.'
     >>> loss_in_words(DivergenceLoss(under=2), ["None", "Mild", "Severe"])
     'A miss costs the number of labels between the truth and the set, times 2 where the set lies below the
      truth, as a share of the largest such cost.'
@@ -63,7 +63,7 @@ def _divergence(loss: DivergenceLoss, classes: Sequence[str]) -> str:
 
 
 def _listed(classes: Sequence[str], values: Sequence[Any]) -> str:
-    pairs = [f"{label} {value}" for label, value in zip(classes, values, strict=True)]
+    pairs = [f"{value} for {label}" for label, value in zip(classes, values, strict=True)]
     if len(pairs) > _FEW:
         pairs[_FEW // 2 : -_FEW // 2] = ["..."]
     return ", ".join(pairs)
