@@ -52,6 +52,7 @@ class Source:
         self.path, self.name, self.compression = path, name, compression
         self._size = max(path.stat().st_size, 1)
         self._read: Any = None
+        self._share = 0.0
         with self._explaining():
             self.schema: pa.Schema = self._schema()
             names: list[str] = self.schema.names
@@ -61,8 +62,10 @@ class Source:
 
     def batches(self, columns: Sequence[str], numbers: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
         """The rows of some columns, in order; ``numbers`` are the columns to be read as numbers."""
+        self._share = 0.0
         with self._explaining(columns=columns, numbers=numbers):
             for batch in self._batches(list(columns), set(numbers)):
+                self._share = self._share_behind()
                 for start in range(0, batch.num_rows, ROWS_AT_ONCE):
                     yield batch.slice(start, ROWS_AT_ONCE)
 
@@ -72,12 +75,11 @@ class Source:
 
     def share_read(self, n_rows: int) -> float:
         """How much of the file lies behind, given the rows that have come."""
-        if self.n_rows is not None:
-            return n_rows / max(self.n_rows, 1)
-        try:
-            return 0.0 if self._read is None else min(self._read.tell() / self._size, 1.0)
-        except ValueError:  # closed by the thread that reads, which has come to the end
-            return 1.0
+        return self._share if self.n_rows is None else n_rows / max(self.n_rows, 1)
+
+    def _share_behind(self) -> float:
+        """How much of the file lies behind; asked by the thread that reads it, lest another closes it."""
+        return 1.0 if self._read.closed else min(self._read.tell() / self._size, 1.0)
 
     def _schema(self) -> pa.Schema:
         raise NotImplementedError
@@ -132,11 +134,11 @@ class ArrowSource(Source):
     """Arrow IPC, as a file or as a stream."""
 
     format = "arrow"
-    _share: float | None = None
+    _counted: float | None = None
 
-    def share_read(self, n_rows: int) -> float:
+    def _share_behind(self) -> float:
         """A file's batches are read wherever they lie, so they are counted."""
-        return super().share_read(n_rows) if self._share is None else self._share
+        return super()._share_behind() if self._counted is None else self._counted
 
     def _schema(self) -> pa.Schema:
         with self._reader(None) as reader:
@@ -151,7 +153,7 @@ class ArrowSource(Source):
                     yield batch.select(columns)
                 return
             for i in range(reader.num_record_batches):
-                self._share = (i + 1) / reader.num_record_batches
+                self._counted = (i + 1) / reader.num_record_batches
                 yield reader.get_batch(i).select(columns)
 
     def _reader(self, options: Any) -> Any:

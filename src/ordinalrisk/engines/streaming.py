@@ -21,6 +21,7 @@ from ordinalrisk.engines.columns import is_missing, position_of_label
 from ordinalrisk.engines.formats import FileError, compression_of, format_by_name
 from ordinalrisk.engines.readers import Source
 from ordinalrisk.engines.writers import writing
+from ordinalrisk.kernels.cpu import side_by_side
 from ordinalrisk.labels import Classes, as_classes, class_indices
 from ordinalrisk.probabilities import RowError, softmax
 from ordinalrisk.score_columns import ScoreColumns
@@ -172,7 +173,7 @@ def calibrate(controller: RiskController, rows: FileRows, classes: Sequence[Any]
     names = as_classes(list(classes))
     by_position = RiskController(controller.loss, controller.alpha, controller.growth)
     with rows.located():
-        by_position.calibrate_batches((np.ascontiguousarray(batch.proba), batch.labels) for batch in rows)
+        by_position.calibrate_batches((batch.proba, batch.labels) for batch in rows)
     named = RiskController(controller.loss, controller.alpha, controller.growth, names)
     curve, threshold = by_position.risk_curve_, by_position.threshold_
     return named._calibrated(
@@ -218,7 +219,11 @@ def predict(
         )
     _require_writable(schema, rows, target_format)
     n_rows = n_labels = n_single = 0
-    with writing(target, schema, given_format) as writer, _behind(writer.write) as write, rows.located():
+    with (
+        writing(target, schema, given_format, added) as writer,
+        _behind(writer.write) as write,
+        rows.located(),
+    ):
         for batch in rows:
             sets = controller.predict_set(batch.proba, alpha=alpha)
             size = sets.size.astype(_narrowest(len(controller.classes_)))
@@ -254,7 +259,7 @@ class _LabelType:
     def array(self, index: NDArray[np.int32]) -> pa.Array:
         """The labels at these positions."""
         if self._numbers is not None:
-            return pa.array(self._numbers[index])
+            return pa.array(self._numbers.take(index))
         return pa.DictionaryArray.from_arrays(pa.array(index.astype(self._index)), self._names, ordered=True)
 
 
@@ -270,14 +275,11 @@ def _narrowed(labels: Classes) -> Classes:
 
 
 def _side_by_side(columns: Sequence[pa.Array]) -> NDArray[Any]:
-    """The columns as a matrix, each in one piece: the kernels take a few rows at a time from there."""
+    """The columns as a matrix: 16 or 32 bits if all have them, else 64."""
     kinds = {column.type for column in columns}
     same = kinds.pop() if len(kinds) == 1 else None
     kind = same if same in (pa.float16(), pa.float32()) else pa.float64()
-    matrix = np.empty((len(columns[0]), len(columns)), kind.to_pandas_dtype(), order="F")
-    for k, column in enumerate(columns):
-        matrix[:, k] = column.cast(kind).to_numpy(zero_copy_only=False)
-    return matrix
+    return side_by_side([column.cast(kind).to_numpy(zero_copy_only=False) for column in columns])
 
 
 def _require_writable(schema: pa.Schema, rows: FileRows, target_format: str) -> None:

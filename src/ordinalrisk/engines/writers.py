@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from math import isfinite
 from pathlib import Path
@@ -30,24 +30,32 @@ class Writer(Protocol):
 
 
 @contextmanager
-def writing(path: Path, schema: pa.Schema, given_format: str | None = None) -> Iterator[Writer]:
-    """A writer of the file ``path``, or of standard output if that is ``-``; CSV if no name tells."""
+def writing(
+    path: Path, schema: pa.Schema, given_format: str | None = None, labels: Collection[str] = ()
+) -> Iterator[Writer]:
+    """A writer of the file ``path``, or of standard output if that is ``-``; CSV if no name tells.
+
+    ``labels`` are columns whose range no query will ask for.
+    """
     name = given_format or format_by_name(path) or "csv"
     with ExitStack() as stack:
         if path == PIPE and sys.stdout is None:
             raise FileError("standard output: is closed.")
         if path == PIPE:
-            sink: Any = pa.PythonFile(sys.stdout.buffer, mode="w")
+            pipe = _Pipe()
+            sink: Any = pa.PythonFile(pipe, mode="w")
         else:
             sink = stack.enter_context(pa.OSFile(str(stack.enter_context(replacing(path))), "wb"))
             if compression := compression_of(path):
                 sink = stack.enter_context(pa.CompressedOutputStream(sink, compression))
         try:
-            writer = _WRITERS[name](sink, schema, path == PIPE)
+            writer = _WRITERS[name](sink, schema, path == PIPE, labels)
             try:
                 yield writer
             except BaseException:
-                with suppress(Exception):  # else it would try again when it is collected, and say so
+                if path == PIPE:
+                    pipe.is_shut = True
+                with suppress(Exception):
                     writer.close()
                 raise
             writer.close()
@@ -60,10 +68,28 @@ def writing(path: Path, schema: pa.Schema, given_format: str | None = None) -> I
             sys.stdout.buffer.flush()
 
 
+class _Pipe:
+    """Standard output, until it is shut: what is unfinished must not get an end, and look whole."""
+
+    closed = False
+    is_shut = False
+
+    def write(self, data: bytes) -> int:
+        if self.is_shut:
+            raise BrokenPipeError
+        return sys.stdout.buffer.write(data)
+
+    def flush(self) -> None:
+        sys.stdout.buffer.flush()
+
+    def close(self) -> None:
+        """Standard output is not ours to close."""
+
+
 class ParquetWriter:
     """Whole row groups, since a group for each small batch would make a slow file."""
 
-    def __init__(self, sink: Any, schema: pa.Schema, to_pipe: bool) -> None:
+    def __init__(self, sink: Any, schema: pa.Schema, to_pipe: bool, labels: Collection[str]) -> None:
         from pyarrow import parquet
 
         whole = [field.name for field in schema if pa.types.is_integer(field.type)]
@@ -74,7 +100,7 @@ class ParquetWriter:
             self._schema,
             use_dictionary=others or False,
             column_encoding=dict.fromkeys(whole, "DELTA_BINARY_PACKED"),
-            write_statistics=others,  # ranges of labels serve no query
+            write_statistics=[name for name in self._schema.names if name not in labels],
         )
         self._waiting: list[pa.RecordBatch] = []
 
@@ -88,7 +114,10 @@ class ParquetWriter:
         """Write the last group and the footer."""
         if self._waiting:
             self._write_group()
-        self._writer.close()
+        try:
+            self._writer.close()
+        finally:
+            self._writer.is_open = False  # else it would try again when it is collected, and say so
 
     def _write_group(self) -> None:
         self._writer.write_table(pa.Table.from_batches(self._waiting), row_group_size=2 * ROWS_IN_A_GROUP)
@@ -98,7 +127,7 @@ class ParquetWriter:
 class ArrowWriter:
     """Arrow IPC: a file, or a stream where it goes into a pipe."""
 
-    def __init__(self, sink: Any, schema: pa.Schema, to_pipe: bool) -> None:
+    def __init__(self, sink: Any, schema: pa.Schema, to_pipe: bool, labels: Collection[str]) -> None:
         self._writer = (pa.ipc.new_stream if to_pipe else pa.ipc.new_file)(sink, schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -113,7 +142,7 @@ class ArrowWriter:
 class CsvWriter:
     """Comma-separated values under a header."""
 
-    def __init__(self, sink: Any, schema: pa.Schema, to_pipe: bool) -> None:
+    def __init__(self, sink: Any, schema: pa.Schema, to_pipe: bool, labels: Collection[str]) -> None:
         from pyarrow import csv
 
         self._typed = _without_views(schema)
@@ -132,7 +161,7 @@ class CsvWriter:
 class JsonLinesWriter:
     """A JSON object on each line; what is no number is null."""
 
-    def __init__(self, sink: Any, schema: pa.Schema, to_pipe: bool) -> None:
+    def __init__(self, sink: Any, schema: pa.Schema, to_pipe: bool, labels: Collection[str]) -> None:
         self._sink = sink
 
     def write(self, batch: pa.RecordBatch) -> None:

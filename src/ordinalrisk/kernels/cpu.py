@@ -10,7 +10,7 @@ threads, so they may be called from any thread or process, nested or not.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from itertools import pairwise
@@ -56,6 +56,7 @@ from ordinalrisk.kernels.cpu_tile import (
     read_tile,
     steps_in_tile,
 )
+from ordinalrisk.kernels.vectors import number_at
 
 N_COMPILED = 10
 ROWS_WORTH_A_THREAD = 16_384
@@ -159,6 +160,24 @@ def steps(
     return at, before, after
 
 
+def side_by_side(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Columns of one length and number type, each in one piece, as a matrix with each row in one piece."""
+    dtype = columns[0].dtype
+    if dtype not in MARGIN or not all(
+        column.dtype == dtype and column.flags.c_contiguous and column.flags.aligned for column in columns
+    ):
+        return np.stack(columns, axis=1)
+    matrix = np.empty((len(columns[0]), len(columns)), dtype)
+    addresses = np.array([column.ctypes.data for column in columns], np.int64)
+
+    def block(rows: slice) -> None:
+        here = addresses + rows.start * dtype.itemsize
+        _compiled(_copy_rows, dtype)(here, dtype.itemsize, matrix[rows])
+
+    _over_blocks(block, len(matrix))
+    return matrix
+
+
 def compile_ahead() -> Iterator[str]:
     """Compile every kernel for every number type; their names, as they are ready."""
     for dtype in MARGIN:
@@ -193,7 +212,8 @@ def _in_row_order(proba: NDArray[Any]) -> NDArray[Any]:
     if proba.flags.c_contiguous or not proba.flags.aligned or proba.dtype not in MARGIN:
         return np.ascontiguousarray(proba)
     copy = np.empty(proba.shape, proba.dtype)
-    _compiled(_copy_rows, proba.dtype)(proba, copy)
+    addresses = proba.ctypes.data + np.arange(proba.shape[1]) * proba.strides[1]
+    _compiled(_copy_rows, proba.dtype)(addresses, proba.strides[0], copy)
     return copy
 
 
@@ -250,7 +270,7 @@ def _compiled(kernel: Callable[..., Any], dtype: np.dtype[Any]) -> Any:
         _steps: (labels, labels, types.float64[::1], ends, ends, costs, code, code, real, glance),
     }
     if kernel is _copy_rows:
-        return compiled(kernel, (types.Array(number, 2, "A", readonly=True), types.Array(number, 2, "C")))
+        return compiled(kernel, (types.int64[::1], types.int64, types.Array(number, 2, "C")))
     signature = (proba, *rest[kernel], tile, lane, lane, types.int64[::1])
     return compiled(kernel, signature)
 
@@ -260,10 +280,11 @@ _EXAMPLE_COSTS = GainTables(
 )
 
 
-def _copy_rows(proba, copy):
-    for i in range(proba.shape[0]):
-        for j in range(proba.shape[1]):
-            copy[i, j] = proba[i, j]
+def _copy_rows(addresses, stride, copy):
+    """Rows from columns that begin at these addresses, a row's numbers ``stride`` bytes after the last's."""
+    for i in range(copy.shape[0]):
+        for j in range(copy.shape[1]):
+            copy[i, j] = number_at(addresses[j] + i * stride, copy)
 
 
 def _point_labels(proba, given, points, costs, point, tolerance, tile, lane, row, waiting):

@@ -23,6 +23,17 @@ _BIT, _INDEX, _WORD = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 
 
 @intrinsic
+def number_at(typing, address, like):
+    """The number at an address in memory, of the type that the array ``like`` has."""
+
+    def code(context, builder, signature, args):
+        pointer = builder.inttoptr(args[0], context.get_value_type(like.dtype).as_pointer())
+        return builder.load(pointer)
+
+    return like.dtype(address, like), code
+
+
+@intrinsic
 def sum_sign_and_largest(typing, proba, start, n_classes, keep, weights):
     """Of one row: the sum, whether a sign bit is set, and the largest weighted probability."""
     number = proba.dtype
