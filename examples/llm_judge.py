@@ -36,8 +36,8 @@ print(controller.guarantee())
 for row, interval in zip(judged[half : half + 5], sets, strict=False):
     said = row["response"]["choices"][0]["message"]["content"]
     print(f"{row['id']}: the judge said {said}, a person says {interval.lower} to {interval.upper}")
-missed = 1 - orisk.metrics.coverage(person[half:], sets)
-print(f"On the other half {missed:.1%} are missed; {sets.size.mean():.2f} ratings in a set on average.")
+missed = orisk.metrics.risk(person[half:], sets, confidence=0.95)
+print(f"Share missed on the other half: {missed}; {sets.size.mean():.2f} ratings in a set on average.")
 
 # Where the judge alone is enough, and where a person should look.
 single = (sets.size == 1).mean()

@@ -795,6 +795,8 @@ SEMANTICALLY_WRONG = {
     "columns without label": ("columns", lambda c: {k: v for k, v in c.items() if k != "label"}),
     "label column is a number": ("columns", lambda c: c | {"label": 3}),
     "logits in words": ("columns", lambda c: c | {"logits": "no"}),
+    "rescale in words": ("columns", lambda c: c | {"rescale": "no"}),
+    "logits rescaled": ("columns", lambda c: c | {"logits": True, "rescale": True}),
     "columns with more": ("columns", lambda c: c | {"more": 1}),
     "columns are none": ("columns", lambda c: {}),
     "package version missing": ("package_version", lambda version: None),

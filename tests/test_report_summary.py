@@ -813,8 +813,8 @@ def test_disagrees_with_another_population(draw):
         ),
         (
             YEARS,
-            "A miss costs the distance from the truth to the set on the scale 18 for low, 30 for mid, 65 for high, "
-            "47 at most.",
+            "A miss costs the distance from the truth to the set on the scale 18 for low, 30 for mid, "
+            "65 for high, 47 at most.",
         ),
         (
             orisk.DivergenceLoss(0.5),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
@@ -14,9 +15,10 @@ from pathlib import Path
 def replacing(path: str | PathLike[str]) -> Iterator[Path]:
     """A temporary name beside ``path`` to write to; on success it takes the place of ``path`` at once.
 
-    If anything fails, ``path`` is as it was and the temporary file is gone.
+    If anything fails, ``path`` is as it was and the temporary file is gone. A file that is replaced hands on
+    its permissions; of a link, what it points to is replaced.
     """
-    target = Path(path)
+    target = Path(path).resolve() if Path(path).is_symlink() else Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target} can't be written: there is no folder {target.parent}.")
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
@@ -24,6 +26,8 @@ def replacing(path: str | PathLike[str]) -> Iterator[Path]:
         yield temporary
         with open(temporary, "rb+") as written:
             os.fsync(written.fileno())
+        if target.exists():
+            shutil.copymode(target, temporary)
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)

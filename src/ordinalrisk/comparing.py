@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from ordinalrisk.calibration import checked_alpha, expectation_threshold, rows_needed
 from ordinalrisk.cost_table import CostTable
-from ordinalrisk.estimates import Estimate
+from ordinalrisk.estimates import CONFIDENCE, Estimate
 from ordinalrisk.exact import Number, as_fraction, as_number
-from ordinalrisk.growth import GROWTH_RULES, GrowthRule, as_growth
+from ordinalrisk.growth import GROWTH_RULES, GrowthRule, as_growth, require_valid
 from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.labels import Classes, class_indices, require_column_order, resolve_classes
 from ordinalrisk.losses import DivergenceLoss, IntervalLoss, WeightedLoss, as_loss
@@ -33,7 +33,6 @@ from ordinalrisk.steps import Steps
 from ordinalrisk.tally import Tally
 
 GROWTHS = ("frontier", "adaptive", "paper", "rps")
-CONFIDENCE = 0.95
 
 Track = Callable[[Iterable[Any], int, str], Iterable[Any]]
 """``track(items, total, description)`` gives the items back, with a progress bar around them."""
@@ -141,7 +140,7 @@ def compare(
     scenarios = _scenarios(losses, len(known))
     rules = named_rules(GROWTHS if growths is None else growths)
     wanted = _alphas(alphas, scenarios, len(known))
-    _require_probabilities(matrix)
+    require_valid(matrix)  # before the shuffle, so that an error has the number that the caller knows
     rows = shuffled_folds(matrix, labels, known, folds, seed)
     ways = [(*scenario, *rule) for scenario in scenarios.items() for rule in rules.items()]
     tracked = ways if track is None else track(ways, len(ways), "Comparing losses and growth rules")
@@ -291,11 +290,6 @@ def _comparison(
         single_labels=float(tally.size_histogram()[0]),
         certified=outcome.certified,
     )
-
-
-def _require_probabilities(proba: NDArray[Any]) -> None:
-    """Have every row looked at before the shuffle, so that an error has the number the caller knows."""
-    as_growth("frontier").intervals(proba, CostTable.of(WeightedLoss(), proba.shape[1]), math.inf, None)
 
 
 def _scenarios(losses: Any, n_classes: int) -> dict[str, IntervalLoss]:

@@ -148,14 +148,15 @@ class RiskController:
         >>> RiskController(alpha=0.05).calibrate_batches(batches)
         RiskController(loss=WeightedLoss(), ...): threshold 0.3 from 42 rows
         """
+        if self.growth.point == "given":
+            raise ValueError('Batches bring no point labels; with point="given" use calibrate on all rows.')
         classes, n_rows, digest = self.classes, 0, Fingerprint()
         steps: list[Any] = []
         for proba, y in batches:
             matrix, labels, classes = self._rows(to_numpy(proba, "proba"), y, classes)
             costs = CostTable.of(self.loss, len(classes))
             alpha = checked_alpha(as_fraction(self.alpha), costs.bound)
-            given = self.growth.given_points(None, matrix)
-            steps.append(self.growth.steps(matrix, labels, costs, given))
+            steps.append(self.growth.steps(matrix, labels, costs, None))
             n_rows += len(matrix)
             digest.update(matrix, labels)
         if not steps:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+CONFIDENCE = 0.95
 _RESAMPLES = 2_000
 Value = Any  # a float, or an array with one entry for each class
 

@@ -6,6 +6,7 @@ rounding and no tolerance takes part in the decision.
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 Number = int | float | Fraction | Decimal
+_LARGEST_EXPONENT = 1_000  # beyond all floats; numbers with more digits would only take long
 
 
 def as_fraction(value: Any, name: str = "value") -> Fraction:
@@ -25,8 +27,11 @@ def as_fraction(value: Any, name: str = "value") -> Fraction:
     >>> as_fraction("1/3")
     Fraction(1, 3)
     """
+    text = str(value)
     try:
-        return Fraction(str(value))
+        if (exponent := re.search(r"[eE]([+-]?\d+)$", text)) and abs(int(exponent[1])) > _LARGEST_EXPONENT:
+            raise ValueError
+        return Fraction(text)
     except (ValueError, ZeroDivisionError):
         raise ValueError(f"{name} must be a finite number; got {value!r}.") from None
 

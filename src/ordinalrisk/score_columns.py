@@ -18,11 +18,14 @@ class ScoreColumns:
         The column of the true label.
     logits : bool
         Whether the scores are logits, of which probabilities are made by a softmax.
+    rescale : bool
+        Whether each row is divided by its sum: probabilities that were rounded, or counts.
     """
 
     scores: tuple[str, ...]
     label: str
     logits: bool = False
+    rescale: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description that :meth:`from_dict` reads back."""
@@ -31,13 +34,14 @@ class ScoreColumns:
     @classmethod
     def from_dict(cls, described: Any) -> ScoreColumns:
         """The columns that :meth:`to_dict` described, or a ValueError."""
-        if set(described) != {"scores", "label", "logits"}:
-            raise ValueError("it must have scores, label and logits")
-        scores, label, logits = described["scores"], described["label"], described["logits"]
+        if set(described) != {"scores", "label", "logits", "rescale"}:
+            raise ValueError("it must have scores, label, logits and rescale")
+        scores, label = described["scores"], described["label"]
         if not isinstance(scores, list) or not all(isinstance(name, str) for name in [*scores, label]):
             raise ValueError("it must name columns")
         if len(set(scores)) < len(scores):
             raise ValueError("it must name each column once")
-        if not isinstance(logits, bool):
-            raise ValueError("logits must be true or false")
-        return cls(tuple(scores), label, logits)
+        flags = described["logits"], described["rescale"]
+        if not all(isinstance(flag, bool) for flag in flags) or all(flags):
+            raise ValueError("logits and rescale must be true or false, and not both true")
+        return cls(tuple(scores), label, *flags)

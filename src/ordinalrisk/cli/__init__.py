@@ -67,7 +67,11 @@ def main(
 def run() -> None:
     """The installed command: an error of usage is one line too."""
     try:
-        code = app(standalone_mode=False)
+        code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
+    except OSError as error:
+        terminal.discard_output()
+        typer.echo(f"Error: standard output: {error.strerror}.", err=True)
+        code = 1
     except Exception as error:
         if not hasattr(error, "format_message"):  # only what typer raises has one
             raise

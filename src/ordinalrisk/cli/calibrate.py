@@ -17,6 +17,7 @@ def calibrate(
     label: options.Label = None,
     scores: options.Scores = None,
     logits: options.Logits = None,
+    rescale: options.Rescale = False,
     classes: options.Classes = None,
     loss: Annotated[
         str, typer.Option(metavar="LOSS", help="coverage, weighted, divergence, or a CSV file of costs.")
@@ -62,12 +63,13 @@ def calibrate(
     options.require_files()
     options.require_input(scores_file)
     if str(out) != "-":
-        terminal.require_writable_file(out, "--out")
+        terminal.require_writable_file(out, "--out", scores_file)
 
     from ordinalrisk.controller import RiskController
     from ordinalrisk.engines import columns, streaming
     from ordinalrisk.engines.readers import opened
     from ordinalrisk.growth import GROWTH_RULES, as_growth
+    from ordinalrisk.report.describing import loss_in_words
 
     given = options.names(classes)
     console = terminal.printer(to_error=str(out) == "-")
@@ -75,14 +77,16 @@ def calibrate(
         rule = as_growth(growth) if point is None else GROWTH_RULES[as_growth(growth).name](point)
         if rule.point == "given":
             terminal.fail("--point given: point labels can't be given in a file.", code=2)
-        where, labels = columns.chosen(source, (scores, label, logits), given, terminal.note)
+        asked = columns.Asked(scores, label, logits, rescale)
+        where, labels = columns.chosen(source, asked, given, terminal.note)
         costs = options.loss_of(loss, weights, positions, power, under, over, natural_units, labels)
         controller = RiskController(costs, options.number(alpha, "--alpha"), rule)
         _require_alpha(controller, len(labels))
         with terminal.noting_warnings(console), terminal.row_progress(source, "Calibrating") as progress:
             rows = streaming.FileRows(source, where, labels, progress=progress)
             calibrated = streaming.calibrate(controller, rows, labels)
-    _write(calibrated, out)
+        _write(calibrated, out)
+    terminal.print_sentences(console, [loss_in_words(costs, [str(name) for name in labels])])
     console.print(str(calibrated.guarantee()))
     console.print(f"Threshold {calibrated.threshold_!r}; data {calibrated.data_blake3_[:16]}.")
     console.print(f"Wrote {'standard output' if str(out) == '-' else out}")
@@ -90,10 +94,15 @@ def calibrate(
 
 def _require_alpha(controller: Any, n_classes: int) -> None:
     """Before the rows are read rather than after."""
-    from ordinalrisk.calibration import checked_alpha
-    from ordinalrisk.exact import as_fraction
+    from ordinalrisk.exact import as_fraction, decimal_text
 
-    checked_alpha(as_fraction(controller.alpha), controller.loss.bound(n_classes))
+    alpha, bound = as_fraction(controller.alpha), controller.loss.bound(n_classes)
+    if not 0 < alpha < bound:
+        terminal.fail(
+            f"--alpha must lie strictly between 0 and the largest loss, {decimal_text(bound)}; got "
+            f"{decimal_text(alpha)}. It has the units of the loss; --natural-units keeps those of the costs.",
+            code=2,
+        )
 
 
 def _write(calibrated: Any, out: Path) -> None:

@@ -24,6 +24,7 @@ def compare(
     label: options.Label = None,
     scores: options.Scores = None,
     logits: options.Logits = None,
+    rescale: options.Rescale = False,
     classes: options.Classes = None,
     weights: Annotated[
         str | None, typer.Option(metavar="H", help="Add a loss with a weight for each class.")
@@ -56,10 +57,11 @@ def compare(
     if sample < 10:
         terminal.fail(f"--sample must be at least 10; got {sample}.", code=2)
     if json is not None:
-        terminal.require_writable_file(json, "--json")
+        terminal.require_writable_file(json, "--json", scores_file)
 
     from ordinalrisk import comparing
     from ordinalrisk.engines import columns, streaming
+    from ordinalrisk.engines.formats import FileError
     from ordinalrisk.engines.readers import opened
     from ordinalrisk.growth import require_valid
     from ordinalrisk.losses import WeightedLoss
@@ -69,7 +71,8 @@ def compare(
     alphas = [options.number(text, "--alpha") for text in alpha or ("0.05", "0.1")]
     console = terminal.printer()
     with terminal.bad_data_is_one_line(), opened(scores_file, input_format) as source:
-        where, labels = columns.chosen(source, (scores, label, logits), given, terminal.note)
+        asked = columns.Asked(scores, label, logits, rescale)
+        where, labels = columns.chosen(source, asked, given, terminal.note)
         losses: dict[str, Any] = dict(comparing.default_losses(len(labels)))
         if weights is not None:
             losses[f"weights {weights}"] = WeightedLoss(options.numbers(weights, "--weights"))
@@ -84,6 +87,8 @@ def compare(
                     require_valid(batch.proba)
                     drawn.add(batch.proba, batch.labels)
                     n_rows += len(batch.proba)
+        if n_rows < folds:
+            raise FileError(f"{source.name}: has {n_rows} rows, too few for --folds {folds}.")
         proba, y = drawn.drawn()
         results = comparing.ranked(
             comparing.compare(

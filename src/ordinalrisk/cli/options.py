@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 from fractions import Fraction
@@ -40,8 +41,13 @@ Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of the
 Logits = Annotated[
     bool | None,
     typer.Option(
-        "--logits/--probabilities", help="What the scores are. [default: probabilities]", show_default=False
+        "--logits/--probabilities",
+        help="What the scores are. [default: by their names, or as calibrated]",
+        show_default=False,
     ),
+]
+Rescale = Annotated[
+    bool, typer.Option("--rescale", help="Divide each row of scores by its sum: rounded ones, counts.")
 ]
 Classes = Annotated[str | None, typer.Option(metavar="NAMES", help="The labels in order: None,Mild,Severe.")]
 Alpha = Annotated[str | None, typer.Option(metavar="A", help="Another risk than the calibrated one.")]
@@ -66,6 +72,15 @@ def require_input(*paths: Path) -> None:
             terminal.fail(f"there is no file {path}.", code=2)
 
 
+def require_format(out: Path, given: Format | None) -> None:
+    """Find out before the work if a file's name does not tell its format."""
+    from ordinalrisk.engines.formats import FORMATS, format_by_name
+
+    if given is None and format_by_name(out) is None:
+        known = ", ".join(FORMATS)
+        terminal.fail(f"--out: {out} does not tell a format; end it in one of {known}.", code=2)
+
+
 def loaded(path: Path) -> RiskController:
     """The saved calibration, or one line and exit code 1."""
     from ordinalrisk.controller import RiskController
@@ -77,7 +92,8 @@ def loaded(path: Path) -> RiskController:
     except OSError as error:
         terminal.fail(f"{path}: can't be read ({error.strerror}).", code=1)
     except ValueError as error:
-        terminal.fail(" ".join(str(error).split()), code=1)
+        hint = "" if path.suffix == ".json" else " The calibration comes first, then the scores."
+        terminal.fail(" ".join(str(error).split()) + hint, code=1)
 
 
 def names(text: str | None) -> list[Any] | None:
@@ -90,10 +106,13 @@ def names(text: str | None) -> list[Any] | None:
     """
     if text is None:
         return None
-    parts = [part.strip() for part in next(csv.reader([text]))]
+    try:
+        parts = [part.strip() for part in next(csv.reader([text]))]
+    except csv.Error as error:
+        terminal.fail(f"--classes can't be read ({error}); write None,Mild,Severe.", code=2)
     if not any(parts):
         terminal.fail("--classes names no label; write all labels in order: None,Mild,Severe.", code=2)
-    if all(part.removeprefix("-").isdecimal() for part in parts):
+    if all(re.fullmatch("-?(0|[1-9][0-9]*)", part) for part in parts):
         return [int(part) for part in parts]
     return parts
 
@@ -149,7 +168,8 @@ def loss_of(
         return DivergenceLoss(**parameters, normalize=normalize)
     if not Path(loss).is_file():
         terminal.fail(
-            f"--loss {loss} is neither coverage, weighted, divergence nor a CSV file of costs.", code=2
+            f"--loss {loss} is neither coverage, weighted nor divergence, nor a file of costs that is there.",
+            code=2,
         )
     return table_loss(Path(loss), classes, normalize)
 
@@ -166,7 +186,7 @@ def table_loss(path: Path, classes: Sequence[Any], normalize: bool = True) -> Co
         raise
     except OSError as error:
         raise FileError(f"{path}: can't be read ({error.strerror}).") from None
-    except ValueError as error:
+    except (ValueError, csv.Error) as error:
         raise FileError(f"{path}: {error}") from None
     return loss
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +19,7 @@ def predict(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The intervals, or -.")],
     scores: options.Scores = None,
     logits: options.Logits = None,
+    rescale: options.Rescale = False,
     alpha: options.Alpha = None,
     keep: Annotated[
         str | None,
@@ -47,20 +47,23 @@ def predict(
     options.require_input(new)
     piped = str(out) == "-"
     if not piped:
-        terminal.require_writable_file(out, "--out")
+        terminal.require_writable_file(out, "--out", calibration, new)
+        options.require_format(out, output_format)
 
     from ordinalrisk.engines import columns, streaming
     from ordinalrisk.engines.readers import opened
 
     controller = options.loaded(calibration)
     console = terminal.printer(to_error=piped)
-    asked = (scores, None, logits)
+    asked = columns.Asked(scores, None, logits, rescale)
     with terminal.bad_data_is_one_line(), opened(new, input_format) as source:
         where = columns.found_again(
             source, controller.columns_, controller.classes_.tolist(), asked, terminal.note, with_label=False
         )
         kept = _kept(source, keep, where.scores)
         risk = None if alpha is None else options.number(alpha, "--alpha")
+        if not controller.guarantee(risk).certified:
+            terminal.note("the calibration has too few rows for this alpha, so every set is the full scale.")
         with (
             terminal.writing_to(out),
             terminal.noting_warnings(console),
@@ -85,12 +88,13 @@ def predict(
 
 
 def _kept(source: Source, asked: str | None, scores: tuple[str, ...]) -> list[str]:
+    from ordinalrisk.engines.columns import matching
+
     names: list[str] = source.schema.names
     if asked is None:
         return [name for name in names if name not in scores]
     kept: list[str] = []
-    for part in filter(None, (part.strip() for part in asked.split(","))):
-        found = [part] if part in names else [name for name in names if fnmatchcase(name, part)]
+    for part, found in matching(names, asked):
         if not found:
             terminal.fail(f"{source.name}: there is no column {part!r}; correct --keep.", code=1)
         kept += [name for name in found if name not in kept]

@@ -20,6 +20,7 @@ def report(
     label: options.Label = None,
     scores: options.Scores = None,
     logits: options.Logits = None,
+    rescale: options.Rescale = False,
     input_format: options.InputFormat = None,
 ) -> None:
     """Write a report: the guarantee, whether the test rows agree, and what every alpha would cost.
@@ -38,9 +39,10 @@ def report(
             )
     options.require_input(test)
     beside = out.with_suffix(".json")
-    if beside == out or beside.absolute() == calibration.absolute():
-        terminal.fail(f"--out: {out} would put its JSON at {beside}; choose another name.", code=2)
-    terminal.require_writable_file(out, "--out")
+    if beside == out:
+        terminal.fail(f"--out: {out} is the page; its numbers go to the same name with .json.", code=2)
+    for written in (out, beside):
+        terminal.require_writable_file(written, "--out", calibration, test)
 
     from ordinalrisk.engines import columns, streaming
     from ordinalrisk.engines.readers import opened
@@ -50,7 +52,7 @@ def report(
     classes = controller.classes_
     console = terminal.printer()
     with terminal.bad_data_is_one_line(), opened(test, input_format) as source:
-        asked = (scores, label, logits)
+        asked = columns.Asked(scores, label, logits, rescale)
         where = columns.found_again(
             source, controller.columns_, classes.tolist(), asked, terminal.note, with_label=True
         )
@@ -60,7 +62,8 @@ def report(
             rows = streaming.FileRows(source, where, classes.tolist(), keep=shown[:6], progress=progress)
             with rows.located():
                 for batch in rows:
-                    summary.add(batch.proba, classes[batch.labels], batch.kept.to_pydict())
+                    cases = dict(zip(batch.kept.schema.names, batch.kept.columns, strict=True))
+                    summary.add(batch.proba, classes[batch.labels], cases)
         with terminal.progress() as bar:
             bar.add_task("Summarising", total=None)
             found = summary.finish(calibration.name, Path(source.name).name, where.to_dict())

@@ -49,8 +49,8 @@ def print_table(console: Console, table: Table, caption: str = "") -> None:
     if caption:
         print_sentences(console, [caption])
         console.print()
-    for i, line in enumerate(table.text().splitlines()):
-        console.print(line, style="bold" if i == 0 else None)
+    for i, line in enumerate(table.text().split("\n")):
+        console.print(printable(line), style="bold" if i == 0 else None)
     console.print()
 
 
@@ -163,8 +163,13 @@ def require_writable(folder: Path) -> None:
             pass
 
 
-def require_writable_file(path: Path, option: str) -> None:
-    """Find out before the work if a file can't be written."""
+def require_writable_file(path: Path, option: str, *inputs: Path) -> None:
+    """Find out before the work if a file can't be written, or would take the place of what is read."""
+    if str(path) == "-":
+        fail(f"{option}: a file is needed here; - is none.", code=2)
+    for read in inputs:
+        if path.exists() and read.exists() and path.samefile(read):
+            fail(f"{option}: {path} is read too, and would be lost; choose another name.", code=2)
     if not path.parent.is_dir():
         fail(f"{option}: there is no folder {path.parent}.", code=2)
     if path.is_dir():
@@ -200,16 +205,16 @@ def stoppable(command: Callable[Parameters, None]) -> Callable[Parameters, None]
         except KeyboardInterrupt:
             fail("interrupted; files that were written are whole.", code=130)
         except BrokenPipeError:
-            _discard_output()
+            discard_output()
             raise typer.Exit(141) from None
         except OSError as error:
-            _discard_output()
+            discard_output()
             fail(f"{error.filename or 'standard output'}: {error.strerror or error}.", code=1)
 
     return run
 
 
-def _discard_output() -> None:
+def discard_output() -> None:
     """What standard output did not take, which is else flushed once more at the end."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -246,10 +251,15 @@ def bad_data_is_one_line() -> Iterator[None]:
 
 def note(sentence: str) -> None:
     """Say something beside the output."""
-    typer.echo(f"Note: {sentence}", err=True)
+    typer.echo(f"Note: {printable(sentence)}", err=True)
+
+
+def printable(text: str) -> str:
+    """The text with control characters spelled out: names and labels are data, and may hold anything."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def fail(message: str, code: int) -> NoReturn:
     """Say what is wrong on standard error, and end."""
-    typer.echo(f"Error: {message}", err=True)
+    typer.echo(f"Error: {printable(message)}", err=True)
     raise typer.Exit(code)

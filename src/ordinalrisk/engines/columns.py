@@ -7,9 +7,10 @@ What is obvious is guessed, and said; anything else is an error that says what t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -24,41 +25,31 @@ Say = Callable[[str], None]
 """Takes a sentence about a guess."""
 
 
+class Asked(NamedTuple):
+    """What the user says of the scores and the label; None where nothing is said."""
+
+    scores: str | None = None
+    label: str | None = None
+    logits: bool | None = None
+    rescale: bool = False
+
+
 def chosen(
     source: Source,
-    asked: tuple[str | None, str | None, bool | None],
+    asked: Asked,
     classes: Sequence[Any] | None,
     say: Say,
 ) -> tuple[ScoreColumns, list[Any]]:
-    """The columns to calibrate with and the classes in order, from what is asked for and what is obvious.
-
-    Where the names of the scores end in the classes, each class gets the column of its name.
-    """
-    scores, label, logits = asked
-    columns = score_columns(source, scores, classes, say)
-    of_label = label_column(source, label, columns, say)
-    labels = class_labels(source, classes, columns, of_label, say)
-    ordered = _in_order(columns, labels)
-    if ordered != columns:
-        say(f"Scores are taken in the order {_list(ordered)}, that of the classes.")
-    return ScoreColumns(tuple(ordered), of_label, are_logits(ordered, logits, say)), labels
-
-
-def score_columns(source: Source, asked: str | None, classes: Sequence[Any] | None, say: Say) -> list[str]:
-    """The columns of the scores, in the order of the classes."""
-    if asked is not None:
-        columns = _named(source, asked)
-    else:
-        columns = _guessed_scores(source, classes)
-        say(f"Scores are in the columns {_list(columns)}.")
-    if len(columns) < 2:
-        raise FileError(
-            f"{source.name}: only column {columns[0]!r} was named; a column for each class is needed."
-        )
-    ordered = _in_order(columns, classes)
-    if asked is not None and ordered != columns:
-        say(f"Scores are taken in the order {_list(ordered)}.")
-    return ordered
+    """The columns to calibrate with and the classes in order, from what is asked for and what is obvious."""
+    columns, listed = _named_or_guessed(source, asked.scores, classes)
+    of_label = label_column(source, asked.label, columns, say)
+    columns = _without_label(source, columns, of_label, listed)
+    labels = class_labels(source, classes, columns, of_label)
+    ordered = columns if listed else _matched(source, columns, labels)
+    if not listed or classes is None:
+        say(f"The scores of the classes {listing(labels)} are in the columns {listing(ordered)}.")
+    logits = False if asked.rescale else are_logits(ordered, asked.logits, say)
+    return ScoreColumns(tuple(ordered), of_label, logits, asked.rescale), labels
 
 
 def label_column(source: Source, asked: str | None, scores: Sequence[str], say: Say) -> str:
@@ -76,7 +67,7 @@ def label_column(source: Source, asked: str | None, scores: Sequence[str], say: 
     if len(found) != 1:
         raise FileError(
             f"{source.name}: can't tell which column holds the label (there are "
-            f"{_list(source.schema.names)}); name it with --label."
+            f"{listing(source.schema.names)}); name it with --label."
         )
     say(f"The label is in the column {found[0]!r}.")
     return label_column(source, found[0], scores, say)
@@ -96,71 +87,87 @@ def found_again(
     source: Source,
     saved: ScoreColumns | None,
     classes: Sequence[Any],
-    asked: tuple[str | None, str | None, bool | None],
+    asked: Asked,
     say: Say,
     *,
     with_label: bool,
 ) -> ScoreColumns:
     """The columns of a calibration in another file: by name, in whatever order they stand there.
 
-    What is ``asked`` for (scores, label, whether they are logits) comes first, then what was ``saved``.
+    What is ``asked`` for comes first, then what was ``saved``.
     """
-    scores, label, logits = asked
+    scores, label, logits, rescale = asked
+    if saved is not None:
+        label = label or saved.label
+        rescale = rescale or (saved.rescale and logits is None)
+        logits = saved.logits if logits is None else logits
     if scores is None and saved is not None:
         _require_columns(source, saved.scores, "--scores")
-        columns = list(saved.scores)
+        columns, listed = list(saved.scores), True
     else:
-        columns = score_columns(source, scores, classes, say)
+        columns, listed = _named_or_guessed(source, scores, classes)
+    of_label = label_column(source, label, columns, say) if with_label else label or ""
+    columns = _without_label(source, columns, of_label, listed)
     if len(columns) != len(classes):
         raise FileError(
-            f"{source.name}: there are {len(columns)} columns of scores, {_list(columns)}, but the "
-            f"calibration has {len(classes)} classes, {_list(classes)}; name a column for each with --scores."
+            f"{source.name}: there are {len(columns)} columns of scores, {listing(columns)}, but the "
+            f"calibration has {len(classes)} classes, {listing(classes)}; name one for each with --scores."
         )
-    if saved is not None:
-        label, logits = label or saved.label, saved.logits if logits is None else logits
-    of_label = label_column(source, label, columns, say) if with_label else label or ""
-    return ScoreColumns(tuple(columns), of_label, are_logits(columns, logits, say))
+    if not listed:
+        columns = _matched(source, columns, classes)
+        say(f"The scores of the classes {listing(classes)} are in the columns {listing(columns)}.")
+    return ScoreColumns(tuple(columns), of_label, not rescale and are_logits(columns, logits, say), rescale)
 
 
-def class_labels(
-    source: Source, given: Sequence[Any] | None, scores: Sequence[str], label: str, say: Say
-) -> list[Any]:
+def class_labels(source: Source, given: Sequence[Any] | None, scores: Sequence[str], label: str) -> list[Any]:
     """The classes in order: those given, an ordered dictionary's, else what the names of the scores say."""
-    if given is not None:
-        if len(given) != len(scores):
-            raise FileError(
-                f"{source.name}: there are {len(given)} classes, {_list(given)}, but {len(scores)} columns "
-                f"of scores, {_list(scores)}; correct --classes or --scores."
-            )
-        return list(given)
     first = next(source.batches([label]), None)
     column = pa.array([]) if first is None else first.column(label)
+    ordered: list[Any] | None = None
     if pa.types.is_dictionary(column.type) and column.type.ordered:
-        ordered: list[Any] = column.dictionary.to_pylist()
-        if len(ordered) == len(scores):
-            say(f"The classes are {_list(ordered)}, in this order.")
-            return ordered
-    seen = [value for value in column.unique().to_pylist() if not is_missing(value)]
-    for classes in (_endings(scores), list(range(len(scores)))):
-        known = position_of_label(classes)
-        if classes and all(known(value) is not None for value in seen):
-            _require_no_alphabet(source, classes)
-            say(f"The classes are {_list(classes)}, in this order.")
+        ordered = column.dictionary.to_pylist()
+    if given is not None and ordered is not None and list(map(str, given)) != list(map(str, ordered)):
+        raise FileError(
+            f"{source.name}: column {label!r} has the order {listing(ordered)}, --classes {listing(given)}; "
+            "give one of them."
+        )
+    if (known := given if given is not None else ordered) is not None:
+        if len(known) != len(scores):
+            raise FileError(
+                f"{source.name}: there are {len(known)} classes, {listing(known)}, but {len(scores)} columns "
+                f"of scores, {listing(scores)}; correct --classes or --scores."
+            )
+        return _saveable(source, label, known)
+    return _classes_by_name(source, scores, label, column)
+
+
+def _classes_by_name(source: Source, scores: Sequence[str], label: str, column: pa.Array) -> list[Any]:
+    """What the names of the scores end in, or ``0 .. K-1`` if that says no numbers, if the labels fit."""
+    endings, numbers = _endings(scores), list(range(len(scores)))
+    numbered = all(isinstance(ending, int) for ending in endings)
+    if not numbered and _alphabetical(endings):
+        raise FileError(
+            f"{source.name}: the columns are in alphabetical order, {listing(scores)}, which need not be "
+            "that of the scale; name all labels in order with --classes."
+        )
+    for classes in [sorted(endings)] if numbered else [endings, numbers]:
+        position = position_of_label(classes)
+        unknown = [v for v in column.unique().to_pylist() if not is_missing(v) and position(v) is None]
+        if not unknown:
             return classes
-    unknown = next(value for value in seen if known(value) is None)
+    row = next(i for i, value in enumerate(column.to_pylist()) if value == unknown[0])
     raise FileError(
-        f"{source.name}: the labels in column {label!r} (such as {unknown!r}) are not those that the columns "
-        f"{_list(scores)} tell of; name all labels in order with --classes."
+        f"{source.name}: row {row + 1}, column {label!r}: the label {unknown[0]!r} is none that the columns "
+        f"{listing(scores)} tell of; correct it, or name all labels in order with --classes."
     )
 
 
-def _require_no_alphabet(source: Source, classes: Sequence[Any]) -> None:
-    """Columns of named classes that stand in the order of the alphabet tell nothing about the scale."""
-    if len(classes) > 2 and isinstance(classes[0], str) and list(classes) == sorted(classes):
+def _saveable(source: Source, label: str, classes: Sequence[Any]) -> list[Any]:
+    if not all(isinstance(value, str | int | float) for value in classes):
         raise FileError(
-            f"{source.name}: the columns are in alphabetical order, {_list(classes)}, which need not be that "
-            "of the scale; name all labels in order with --classes."
+            f"{source.name}: the labels in column {label!r} are neither text nor numbers; make them text."
         )
+    return list(classes)
 
 
 def is_missing(label: Any) -> bool:
@@ -189,70 +196,107 @@ def position_of_label(classes: Sequence[Any]) -> Callable[[Any], int | None]:
     return position_of
 
 
-def _number(label: Any) -> float | None:
-    try:
-        return float(label)
-    except (TypeError, ValueError):
-        return None
+def _number(label: Any) -> Fraction | None:
+    """The number that a label is or spells out, exactly; ``01`` is none."""
+    text = str(label)
+    return Fraction(text) if re.fullmatch(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?", text) else None
 
 
-def _named(source: Source, asked: str) -> list[str]:
-    names = source.schema.names
-    columns: list[str] = []
+def matching(names: Sequence[str], asked: str) -> Iterator[tuple[str, list[str]]]:
+    """Each part of ``asked``, which commas separate, with the columns that it names or matches."""
     for part in filter(None, (part.strip() for part in asked.split(","))):
-        found = [part] if part in names else [name for name in names if fnmatchcase(name, part)]
+        yield part, [part] if part in names else [name for name in names if fnmatchcase(name, part)]
+
+
+def _named_or_guessed(
+    source: Source, asked: str | None, classes: Sequence[Any] | None
+) -> tuple[list[str], bool]:
+    """The columns of the scores, and whether they were listed one by one: then their order is meant."""
+    if asked is None:
+        return _guessed_scores(source, classes), False
+    names, columns, listed = source.schema.names, [], True
+    for part, found in matching(names, asked):
         if not found:
             raise FileError(
-                f"{source.name}: there is no column {part!r} (there are {_list(names)}); correct --scores."
+                f"{source.name}: there is no column {part!r} (there are {listing(names)}); correct --scores."
             )
         columns += found
+        listed = listed and part in names
     repeated = [name for i, name in enumerate(columns) if name in columns[:i]]
-    if repeated or not columns:
-        problem = f"names column {repeated[0]!r} more than once" if repeated else "names no column"
+    if repeated or len(columns) < 2:
+        problem = (
+            f"names column {repeated[0]!r} more than once"
+            if repeated
+            else "must name a column for each class"
+        )
         raise ValueError(f"--scores {problem}.")
-    return columns
+    return columns, listed
+
+
+def _without_label(source: Source, columns: list[str], label: str, listed: bool) -> list[str]:
+    if label in columns and listed:
+        raise FileError(f"{source.name}: column {label!r} can't be a score and the label; correct --scores.")
+    return [name for name in columns if name != label]
 
 
 def _guessed_scores(source: Source, classes: Sequence[Any] | None) -> list[str]:
-    numbers = {field.name for field in source.schema if _is_number(field.type)}
+    numbers = {field.name for field in source.schema if is_number(field.type)}
     if classes is not None and {str(label) for label in classes} <= numbers:
         return [str(label) for label in classes]
     groups: dict[str, list[str]] = {}
     for name in source.schema.names:
         if found := re.fullmatch(r"([A-Za-z]+)[_ .:-]?(\d+)|([A-Za-z]+)[_ .:-](.+)", name):
             prefix = (found[1] or found[3]).lower()
-            if prefix in SCORE_PREFIXES and (found[1] or name in numbers):  # p3 is a score, p_note may be
+            if prefix in SCORE_PREFIXES:
                 groups.setdefault(prefix, []).append(name)
     families = [names for names in groups.values() if len(names) > 1]
-    if len(families) != 1:
+    if len(families) != 1 or 0 < sum(name[-1].isdigit() for name in families[0]) < len(families[0]):
         raise FileError(
             f"{source.name}: can't tell which columns hold the scores (there are "
-            f"{_list(source.schema.names)}); name them with --scores, such as --scores 'p*'."
+            f"{listing(source.schema.names)}); name them with --scores, such as --scores 'p*'."
+        )
+    text = [name for name in families[0] if name not in numbers]
+    if text and not text[0][-1].isdigit():  # p3 is a score, and its text is found later; p_note may be one
+        raise FileError(
+            f"{source.name}: column {text[0]!r} is called like a score, but holds text; correct it, or name "
+            "the scores with --scores."
         )
     return families[0]
 
 
-def _in_order(columns: list[str], classes: Sequence[Any] | None) -> list[str]:
-    """By the classes that the names end in, if they do; else by their numbers, if they have any."""
+def _matched(source: Source, columns: Sequence[str], classes: Sequence[Any]) -> list[str]:
+    """The column of each class, in the order of the classes, by what the names end in or hold."""
     endings = _endings(columns)
-    if classes is not None and sorted(map(str, endings)) == sorted(map(str, classes)):
-        by_class = {str(ending): name for ending, name in zip(endings, columns, strict=True)}
-        return [by_class[str(label)] for label in classes]
-    if endings and all(isinstance(ending, int) for ending in endings):
+    labels = [str(label).casefold() for label in classes]
+    for said in ([str(ending).casefold() for ending in endings], [name.casefold() for name in columns]):
+        found = [[k for k, text in enumerate(said) if text == label] for label in labels]
+        if all(len(places) == 1 for places in found):
+            return [columns[places[0]] for places in found]
+    if all(isinstance(ending, int) for ending in endings):
         return [name for _, name in sorted(zip(endings, columns, strict=True))]
-    return columns
+    if list(classes) == list(range(len(columns))) and not _alphabetical(endings):
+        return list(columns)  # the labels are positions
+    raise FileError(
+        f"{source.name}: can't tell which of the columns {listing(columns)} is of which class "
+        f"({listing(classes)}); list them with --scores in the order of the classes."
+    )
+
+
+def _alphabetical(endings: Sequence[Any]) -> bool:
+    """Whether the order of names says nothing about a scale."""
+    return len(endings) > 2 and list(endings) == sorted(endings)
 
 
 def _endings(columns: Sequence[str]) -> list[Any]:
     """What the names say after what they share; whole numbers, if all are."""
+    for number in (r"[0-9]+", r"-?[0-9]+"):  # a dash before all numbers is no sign
+        found = [re.fullmatch(rf"(.*?)({number})", name, re.DOTALL) for name in columns]
+        if all(found) and len({parts[1] for parts in found if parts}) == 1:
+            return [int(parts[2]) for parts in found if parts]
     shared = 0
     while all(len(name) > shared + 1 and name[shared] == columns[0][shared] for name in columns):
         shared += 1
-    stem = columns[0][:shared]
-    if all(name[shared:].isdigit() for name in columns):
-        shared = len(stem.rstrip("0123456789"))
-        return [int(name[shared:]) for name in columns]
-    boundary = max((stem.rfind(mark) for mark in "_ .:-"), default=-1) + 1
+    boundary = max((columns[0][:shared].rfind(mark) for mark in "_ .:-"), default=-1) + 1
     return [name[boundary:] for name in columns]
 
 
@@ -260,12 +304,12 @@ def _require_columns(source: Source, columns: Sequence[str], option: str) -> Non
     missing = [name for name in columns if name not in source.schema.names]
     if missing:
         raise FileError(
-            f"{source.name}: there is no column {missing[0]!r} (there are {_list(source.schema.names)}); "
+            f"{source.name}: there is no column {missing[0]!r} (there are {listing(source.schema.names)}); "
             f"name the right one with {option}."
         )
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def is_number(kind: pa.DataType) -> bool:
     """Or may be one: a column without values has no other type."""
     return bool(
         pa.types.is_floating(kind)
@@ -275,6 +319,7 @@ def _is_number(kind: pa.DataType) -> bool:
     )
 
 
-def _list(names: Sequence[Any]) -> str:
-    shown = [str(name) for name in names]
+def listing(names: Sequence[Any]) -> str:
+    """Names for a message: the first and the last of many; quoted where spaces would not be seen."""
+    shown = [repr(name) if isinstance(name, str) and name != name.strip() else str(name) for name in names]
     return ", ".join(shown if len(shown) <= 12 else [*shown[:10], "..", shown[-1]])

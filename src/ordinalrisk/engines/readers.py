@@ -7,6 +7,7 @@ others as the text they are.
 
 from __future__ import annotations
 
+import io
 import re
 import shutil
 import sys
@@ -29,6 +30,7 @@ from ordinalrisk.engines.formats import (
 
 ROWS_AT_ONCE = 131_072
 BYTES_AT_ONCE = 1 << 23
+BYTES_BUFFERED = 1 << 20  # of each column: without, a whole row group is read at once
 
 
 class Source:
@@ -124,7 +126,7 @@ class ParquetSource(Source):
     def _file(self) -> Any:
         from pyarrow import parquet
 
-        return parquet.ParquetFile(self._opened(), pre_buffer=False)
+        return parquet.ParquetFile(self._opened(), pre_buffer=False, buffer_size=BYTES_BUFFERED)
 
     def _explained(self, error: Exception, columns: Sequence[str], numbers: Collection[str]) -> str:
         return f"is not a whole Parquet file ({one_line(error)}); copy or export it again"
@@ -179,7 +181,10 @@ class CsvSource(Source):
 
         parse = csv.ParseOptions(newlines_in_values=True)
         with csv.open_csv(self._opened(), parse_options=parse) as reader:
-            return reader.schema
+            schema: pa.Schema = reader.schema
+        if len(schema) == 1 and (found := re.search("[;\t|]", schema.names[0])):
+            raise FileError(f"{self.name}: {found[0]!r} seems to separate the values; commas must.")
+        return schema
 
     def field_as_read(self, name: str) -> pa.Field:
         """Text, whatever it looks like: nothing that passes through is changed."""
@@ -247,7 +252,10 @@ class JsonLinesSource(Source):
 
         typed = [field.with_type(pa.float64()) if field.name in numbers else field for field in self.schema]
         schema = pa.schema([field for field in typed if field.name in columns])
-        parse = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+        all_wanted = len(schema) == len(self.schema)  # then a column that comes later is wanted too
+        parse = json.ParseOptions(
+            explicit_schema=schema, unexpected_field_behavior="error" if all_wanted else "ignore"
+        )
         read = json.ReadOptions(block_size=BYTES_AT_ONCE)
         self._rows_before = 0
         with json.open_json(self._opened(), read_options=read, parse_options=parse) as reader:
@@ -269,7 +277,30 @@ class JsonLinesSource(Source):
                     "it, or leave the column out"
                 )
             return f"row {row}: can't be read as JSON ({problem}); each line must be one whole object"
+        if "unexpected field" in text:
+            return (
+                f"has a column that the first rows lack ({text}); give all rows all columns, or choose "
+                "columns with --keep"
+            )
+        if place := self._first_not_whole(columns):
+            row, column, value = place
+            return (
+                f"row {row}, column {column!r}: is {value}, where whole numbers stand above; write all alike"
+            )
         return f"can't be read as JSON lines ({text}); each line must be one whole object"
+
+    def _first_not_whole(self, columns: Sequence[str]) -> tuple[int, str, Any] | None:
+        """The first number with a point in a column of whole numbers, which the reader does not place."""
+        import json
+
+        whole = [name for name in columns if pa.types.is_integer(self.schema.field(name).type)]
+        with self._opened() as stream:
+            for row, line in enumerate(io.TextIOWrapper(stream, "utf-8"), 1):
+                values = json.loads(line)
+                for name in whole:
+                    if isinstance(values.get(name), float):
+                        return row, name, values[name]
+        return None
 
 
 def _as_written(kind: pa.DataType) -> pa.DataType:
@@ -292,7 +323,7 @@ _SOURCES: dict[str, type[Source]] = {
 def opened(path: Path, given_format: str | None = None) -> Iterator[Source]:
     """The table in the file ``path``, or in standard input if that is ``-``."""
     if path != PIPE and (path.is_file() or path.is_dir()):
-        yield _source(path, str(path), given_format or format_by_name(path))
+        yield _source(path, str(path), given_format, format_by_name(path))
         return
     name = "standard input" if path == PIPE else str(path)
     if path == PIPE and sys.stdin is None:
@@ -300,12 +331,17 @@ def opened(path: Path, given_format: str | None = None) -> Iterator[Source]:
     with tempfile.TemporaryDirectory(prefix="ordinalrisk-") as folder, ExitStack() as stack:
         copy = Path(folder) / "piped"
         stream = sys.stdin.buffer if path == PIPE else stack.enter_context(open(path, "rb"))
-        with open(copy, "wb") as file:
-            shutil.copyfileobj(stream, file, BYTES_AT_ONCE)
+        try:
+            with open(copy, "wb") as file:
+                shutil.copyfileobj(stream, file, BYTES_AT_ONCE)
+        except OSError as error:
+            raise FileError(
+                f"{name}: can't be copied to {tempfile.gettempdir()} ({error.strerror})."
+            ) from None
         yield _source(copy, name, given_format)
 
 
-def _source(path: Path, name: str, given_format: str | None) -> Source:
+def _source(path: Path, name: str, given_format: str | None, by_name: str | None = None) -> Source:
     if path.is_dir():
         raise FileError(f"{name}: is a folder; name a file in it.")
     try:
@@ -317,9 +353,14 @@ def _source(path: Path, name: str, given_format: str | None) -> Source:
         raise FileError(f"{name}: can't be read ({one_line(error)}).") from None
     if not start:
         raise FileError(f"{name}: is empty.")
+    if start.startswith((b"PK\x03\x04", b"\xfd7zXZ")):
+        raise FileError(f"{name}: is compressed in a way that is not read here; decompress it first.")
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise FileError(f"{name}: is text in UTF-16; export it again in UTF-8.")
-    file_format = given_format or format_by_first_bytes(start)
+    if start.lstrip().startswith(b"["):
+        raise FileError(f"{name}: is a JSON array; write one object on each line, without commas between.")
+    by_bytes = format_by_first_bytes(start)
+    file_format = given_format or (by_bytes if by_bytes in ("parquet", "arrow") else by_name or by_bytes)
     if compression and (file_format == "parquet" or start.startswith(b"ARROW1")):
         raise FileError(f"{name}: is compressed as a whole, and can't be read in parts; decompress it first.")
     return _SOURCES[file_format](path, name, compression)

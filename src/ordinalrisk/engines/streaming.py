@@ -17,10 +17,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ordinalrisk.controller import RiskController
-from ordinalrisk.engines.columns import is_missing, position_of_label
+from ordinalrisk.engines.columns import is_missing, is_number, listing, position_of_label
 from ordinalrisk.engines.formats import FileError, compression_of, format_by_name
 from ordinalrisk.engines.readers import Source
 from ordinalrisk.engines.writers import writing
+from ordinalrisk.fingerprint import Fingerprint
 from ordinalrisk.kernels.cpu import side_by_side
 from ordinalrisk.labels import Classes, as_classes, class_indices
 from ordinalrisk.probabilities import RowError, softmax
@@ -32,8 +33,9 @@ _REMEDIES = {
     "percentages": "They look like percentages: divide them by 100.",
     "logits": "They look like logits: add --logits.",
     "cumulative": "They look cumulative: take differences.",
-    None: "Divide each row by its sum if that is what you mean.",
+    None: "If they were rounded, add --rescale: each row is then divided by its sum.",
 }
+_NEARLY = 1e-4
 Item = TypeVar("Item")
 Progress = Callable[[int], None]
 """Takes the number of rows that are done."""
@@ -78,7 +80,7 @@ class FileRows:
         self._before = 0
         for name in columns.scores:
             kind = source.schema.field(name).type
-            if not source.types_are_guessed and not _is_number(kind):
+            if not source.types_are_guessed and not is_number(kind):
                 raise FileError(
                     f"{source.name}: column {name!r} holds {kind}, not numbers; choose other --scores."
                 )
@@ -117,7 +119,7 @@ class FileRows:
         if isinstance(error, _LabelError) and self._classes is not None:
             if is_missing(error.value):
                 return "the label is missing; leave such rows out."
-            known = ", ".join(map(str, self._classes.tolist()))
+            known = listing(self._classes.tolist())
             return (
                 f"the label {error.value!r} is not one of the classes {known}; correct it, or calibrate with "
                 "all labels in --classes."
@@ -131,16 +133,21 @@ class FileRows:
         return f"{what}. {'If these are logits, add --logits' if error.looks_like else 'Correct it'}."
 
     def _matrix(self, batch: pa.RecordBatch) -> NDArray[Any]:
-        scores = [batch.column(name) for name in self.columns.scores]
+        scores = _side_by_side([batch.column(name) for name in self.columns.scores])
         if self.columns.logits:
-            return self._softmax(_side_by_side(scores))
-        return _side_by_side(scores)
+            return self._softmax(scores)
+        return _rescaled(scores) if self.columns.rescale else scores
 
     def _softmax(self, logits: NDArray[Any]) -> NDArray[np.float64]:
         wrong = ~np.isfinite(logits)
         if wrong.any():
             row, column = (int(at) for at in np.argwhere(wrong)[0])
             raise RowError("a logit is not finite", row, float(logits[row, column]), column=column)
+        if self._before == 0 and (logits >= 0).all() and (abs(logits.sum(axis=1) - 1) < _NEARLY).all():
+            raise FileError(
+                f"{self.source.name}: the scores are probabilities, not logits: every row sums to 1; say "
+                "--probabilities."
+            )
         return softmax(logits)
 
     def _labels(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
@@ -181,13 +188,25 @@ def calibrate(controller: RiskController, rows: FileRows, classes: Sequence[Any]
     )
 
 
-def evaluate(controller: RiskController, rows: FileRows, alpha: Any = None) -> Tally:
-    """The counts of a file's rows, whose labels are known."""
-    tally = Tally.empty(len(controller.classes_))
+class Evaluated(NamedTuple):
+    """The counts of a file's rows, and whether they are the very rows of the calibration."""
+
+    tally: Tally
+    calibrated_on: bool
+
+
+def evaluate(controller: RiskController, rows: FileRows, alpha: Any = None) -> Evaluated:
+    """How a file's rows, whose labels are known, were predicted."""
+    tally, digest = Tally.empty(len(controller.classes_)), Fingerprint()
+    n_rows, n_calibrated = 0, controller.risk_curve_.n_rows
     with rows.located():
         for batch in rows:
             tally += Tally.of(batch.labels, controller.predict_set(batch.proba, alpha=alpha))
-    return tally
+            n_rows += len(batch.proba)
+            if n_rows <= n_calibrated:  # else they are other rows, and need no fingerprint
+                digest.update(batch.proba, batch.labels)
+    same = n_rows == n_calibrated and digest.hexdigest() == controller.data_blake3_
+    return Evaluated(tally, same)
 
 
 def predict(
@@ -279,7 +298,15 @@ def _side_by_side(columns: Sequence[pa.Array]) -> NDArray[Any]:
     kinds = {column.type for column in columns}
     same = kinds.pop() if len(kinds) == 1 else None
     kind = same if same in (pa.float16(), pa.float32()) else pa.float64()
-    return side_by_side([column.cast(kind).to_numpy(zero_copy_only=False) for column in columns])
+    return side_by_side([column.cast(kind, safe=False).to_numpy(zero_copy_only=False) for column in columns])
+
+
+def _rescaled(scores: NDArray[Any]) -> NDArray[np.float64]:
+    """Each row divided by its sum; rows for which that makes no sense as they are, to be refused as such."""
+    wide = scores.astype(np.float64)
+    total = wide.sum(axis=1, keepdims=True)
+    np.divide(wide, total, out=wide, where=np.isfinite(total) & (total > 0))
+    return wide
 
 
 def _require_writable(schema: pa.Schema, rows: FileRows, target_format: str) -> None:
@@ -300,11 +327,8 @@ def _is_binary(kind: pa.DataType) -> bool:
         pa.types.is_fixed_size_binary,
         pa.types.is_binary_view,
     )
-    return any(of(kind) for of in is_kind)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind))
+    inner = [kind.field(i).type for i in range(kind.num_fields)]
+    return any(of(kind) for of in is_kind) or any(map(_is_binary, inner))
 
 
 def _ahead(items: Iterable[Item]) -> Iterator[Item]:

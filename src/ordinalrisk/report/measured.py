@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ordinalrisk.estimates import Estimate
+from ordinalrisk.estimates import CONFIDENCE, Estimate
 from ordinalrisk.losses import IntervalLoss
 from ordinalrisk.report.stops import MOST_CLASSES_HELD
 from ordinalrisk.tally import Tally
-
-CONFIDENCE = 0.95
 
 
 def measured(tally: Tally, loss: IntervalLoss) -> dict[str, Any]:

@@ -130,6 +130,7 @@ def _fields(stop: Summary, summary: Summary, decimals: int) -> dict[str, str]:
         "alpha": stop["alpha"],
         "lead": _lead(stop, summary),
         "guarantee": stop["guarantee"],
+        "worst": _worst(stop, summary),
         "note": _note(stop),
         "tag": _tag(stop),
         "verdict-word": _VERDICTS[stop["verdict"]],
@@ -148,11 +149,24 @@ def _estimate(name: str, estimate: Sequence[float], text: Callable[[float], str]
 
 def _lead(stop: Summary, summary: Summary) -> str:
     if stop["certified"]:
-        return f"The loss of a new case is at most {stop['alpha']} on average."
+        return f"Promised: the loss of a new case is at most {stop['alpha']} on average."
     rows = _count(summary["calibration"]["rows"])
     return (
         f"At alpha {stop['alpha']} every prediction is the whole scale: "
         f"{rows} calibration rows cannot certify anything narrower."
+    )
+
+
+def _worst(stop: Summary, summary: Summary) -> str:
+    """What an average hides most."""
+    coverage = [(estimate[0], y) for y, estimate in enumerate(stop["class_coverage"]) if estimate]
+    if len(coverage) < 2:
+        return ""
+    share, y = min(coverage)
+    name, rows = summary["classes"][y], _count(summary["test"]["class_rows"][y])
+    return (
+        f"It is an average over all classes. The class served worst is {name}: "
+        f"{_percent(share)} of its {rows} rows have the truth in their set."
     )
 
 

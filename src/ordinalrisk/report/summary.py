@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ordinalrisk import __version__
 from ordinalrisk.controller import RiskController
 from ordinalrisk.cost_table import CostTable
-from ordinalrisk.estimates import Estimate
+from ordinalrisk.estimates import CONFIDENCE, Estimate
 from ordinalrisk.exact import as_fraction, decimal_text
 from ordinalrisk.fingerprint import Fingerprint
 from ordinalrisk.intervals import IntervalSet
@@ -26,7 +26,7 @@ from ordinalrisk.labels import class_indices, require_column_order
 from ordinalrisk.probabilities import as_matrix, to_numpy
 from ordinalrisk.random_rows import RandomRows
 from ordinalrisk.report.describing import loss_in_words
-from ordinalrisk.report.measured import CONFIDENCE, measured
+from ordinalrisk.report.measured import measured
 from ordinalrisk.report.rules import rules_compared
 from ordinalrisk.report.stops import Stop, stops_of
 from ordinalrisk.report.striking import StrikingRows, shown_columns
@@ -223,7 +223,9 @@ class ReportSummary:
     def _promised(self, stop: Stop, risk: Estimate) -> dict[str, Any]:
         """What is guaranteed at a stop, and whether the realised risk bears it out."""
         guarantee = self._controller.guarantee(stop.alpha)
-        verdict = verdict_of(self._tallies[stop.threshold], self._controller.loss, guarantee, risk)
+        calibrated_on = self._fingerprint.hexdigest() == self._controller.data_blake3_
+        tally, loss = self._tallies[stop.threshold], self._controller.loss
+        verdict = verdict_of(tally, loss, guarantee, risk, calibrated_on)
         return {
             "alpha": decimal_text(stop.alpha),
             "value": float(stop.alpha),

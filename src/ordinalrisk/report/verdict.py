@@ -32,8 +32,10 @@ class Verdict(NamedTuple):
     text: str
 
 
-def verdict_of(tally: Tally, loss: IntervalLoss, guarantee: Guarantee, risk: Estimate) -> Verdict:
-    """What the realised risk on test rows says of the guarantee.
+def verdict_of(
+    tally: Tally, loss: IntervalLoss, guarantee: Guarantee, risk: Estimate, calibrated_on: bool = False
+) -> Verdict:
+    """What the realised risk on test rows says of the guarantee: nothing, if they were calibrated on.
 
     Examples
     --------
@@ -52,6 +54,12 @@ def verdict_of(tally: Tally, loss: IntervalLoss, guarantee: Guarantee, risk: Est
         f"{rows} the loss was {in_digits(risk.value)} on average "
         f"(95 % interval {in_digits(risk.low)} to {in_digits(risk.high)})"
     )
+    if calibrated_on:
+        return Verdict(
+            "nothing",
+            f"{measured}. But these are the rows of the calibration itself, which can't test it: take "
+            "others.",
+        )
     if not guarantee.certified:
         needed = rows_needed(guarantee.alpha, guarantee.bound)
         return Verdict(
@@ -63,7 +71,9 @@ def verdict_of(tally: Tally, loss: IntervalLoss, guarantee: Guarantee, risk: Est
         single = (
             " Every set is a single label; the loss can't come any closer." if guarantee.saturated else ""
         )
-        return Verdict("agrees", f"{measured}. This agrees with the guarantee of at most {alpha}.{single}")
+        within = ", which lies within the interval" if risk.value > guarantee.alpha else ""
+        agrees = f"This agrees with the guarantee of at most {alpha}{within}."
+        return Verdict("agrees", f"{measured}. {agrees}{single}")
     by_chance = TWO_SIDED_95 * excess_deviation(tally, loss, guarantee.n_rows)
     if risk.value - guarantee.alpha <= by_chance:
         return Verdict(
@@ -76,7 +86,7 @@ def verdict_of(tally: Tally, loss: IntervalLoss, guarantee: Guarantee, risk: Est
         "disagrees",
         f"{measured}, above the guaranteed {alpha} by more than the {in_digits(by_chance)} that chance "
         "explains. The test rows may not be drawn like the calibration rows: the population has moved, the "
-        "model was changed, many rows come from one patient, or these are the wrong columns.",
+        "model was changed, many rows come from one person, or these are the wrong columns.",
     )
 
 
