@@ -45,6 +45,8 @@ def main() -> None:
         seconds_each=0.25 if arguments.quick else 3,
     )
     findings: Findings = {"machine": _machine(), "limits": vars(limits), "quick": arguments.quick, "took": {}}
+    if set(arguments.section) < set(SECTIONS):
+        findings = _earlier(arguments.out, findings) | findings
     columns = (TextColumn("{task.description:<48}"), BarColumn(16), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         for section in arguments.section:
@@ -57,6 +59,19 @@ def main() -> None:
         console.print(table)
         console.print()
     _save(findings, arguments.out, console)
+
+
+def _earlier(folder: Path, now: Findings) -> Findings:
+    """What a run of the other sections found on the same machine, which is kept beside what is run now."""
+    try:
+        before = json.loads((folder / "speed.json").read_text())
+    except FileNotFoundError:
+        return {}
+    same = before["quick"] == now["quick"] and before["machine"]["processor"] == now["machine"]["processor"]
+    if not same:
+        return {}
+    now["took"] = before["took"]
+    return before
 
 
 def _speed(arguments: argparse.Namespace, limits: Limits, progress: Progress) -> Findings:

@@ -225,8 +225,12 @@ def test_fields_are_the_librarys_numbers(report_at_stop, grades, stop):
     assert report.field("coverage-high") == percent(coverage.high)
     threshold = grades.controller.guarantee(Fraction(alpha))
     assert report.field("guarantee") == " ".join(str(threshold).splitlines())
-    assert report.field("lead") == f"The loss of a new case is at most {alpha} on average."
+    assert report.field("lead") == f"Promised: the loss of a new case is at most {alpha} on average."
     assert report.field("verdict-text") == grades.stop(stop)["verdict_text"]
+    by_class = orisk.metrics.class_coverage(y, sets)
+    worst = int(np.nanargmin(by_class))
+    name, rows = grades.summary["classes"][worst], f"{grades.summary['test']['class_rows'][worst]:,}"
+    assert f"is {name}: {percent(by_class[worst])} of its {rows} rows" in report.field("worst")
     assert report.slider.get_attribute("aria-valuetext") == f"alpha {alpha}"
 
 
@@ -383,7 +387,7 @@ def test_losses_in_natural_units_have_fewer_decimals(opened):
     report = opened(study.summary)
     start = study.stop(study.summary["start"])
     assert report.field("risk") == fixed(start["risk"][0], 3)
-    assert report.field("lead") == "The loss of a new case is at most 2 on average."
+    assert report.field("lead") == "Promised: the loss of a new case is at most 2 on average."
 
 
 # --- the slider
@@ -618,7 +622,7 @@ def test_without_javascript_the_opening_and_the_facts_are_there(opened, grades):
     report = opened(grades.summary, java_script_enabled=False)
     stop, text = grades.stop(grades.summary["start"]), report.page.locator("body").inner_text()
     for expected in [
-        "The loss of a new case is at most 0.1 on average.",
+        "Promised: the loss of a new case is at most 0.1 on average.",
         stop["verdict_text"],
         stop["guarantee"],
         fixed(stop["risk"][0], 4),

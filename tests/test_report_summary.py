@@ -310,7 +310,7 @@ def test_where_it_comes_from(setting):
 
 def test_columns_that_the_calibration_remembers(draw, tmp_path):
     setting = Setting(draw, "two classes")
-    columns = {"scores": ["p0", "p1"], "label": "grade", "logits": True}
+    columns = {"scores": ["p0", "p1"], "label": "grade", "logits": True, "rescale": False}
     found = summarise(setting.controller, setting.proba, setting.y, columns=columns)
     assert found["calibration"]["columns"] == columns
     from ordinalrisk.score_columns import ScoreColumns
@@ -412,7 +412,7 @@ def test_saturated_from_the_first_stop():
     """A model that is never wrong: single labels keep within whatever can be certified."""
     proba = np.eye(3)[[0, 1, 2] * 20] * 0.8 + 0.2 / 3
     controller = orisk.RiskController(alpha=0.1).calibrate(proba, [0, 1, 2] * 20)
-    found = summarise(controller, proba, [0, 1, 2] * 20)
+    found = summarise(controller, proba[:-1], ([0, 1, 2] * 20)[:-1])
     assert_agreed_layout(found)
     assert [stop["alpha"] for stop in found["stops"]] == ["0.0164", "0.1"]
     assert all(stop["saturated"] and stop["threshold"] == "inf" for stop in found["stops"])
@@ -700,7 +700,7 @@ def test_three_verdicts():
     assert agrees.word == "agrees"
     assert agrees.text == (
         "On 1,000 test rows the loss was 0.05 on average (95 % interval 0.03734 to 0.06539). "
-        "This agrees with the guarantee of at most 0.05."
+        "This agrees with the guarantee of at most 0.05, which lies within the interval."
     )
     chance = verdict(70, 1000, guarantee("0.05", 400))
     assert chance.word == "chance"
@@ -711,7 +711,7 @@ def test_three_verdicts():
     disagrees = verdict(90, 1000, guarantee("0.05", 400))
     assert disagrees.word == "disagrees"
     assert "0.09 on average" in disagrees.text
-    for reason in ("population", "model", "one patient", "columns"):
+    for reason in ("population", "model", "one person", "columns"):
         assert reason in disagrees.text
     assert verdict(70, 1000, guarantee("0.05", 40_000)).word == "disagrees"
     assert verdict(90, 1000, guarantee("0.05", 100)).word == "chance"
@@ -771,6 +771,15 @@ def test_disagreement_is_rare_for_exchangeable_rows(draw, loss, monkeypatch):
     assert words.count("disagrees") <= 0.05 * n_draws
     assert words.count("chance") + words.count("disagrees") == above
     assert above >= 0.25 * n_draws
+
+
+def test_the_rows_of_the_calibration_test_nothing(draw):
+    proba, y = draw(300, 5)
+    controller = orisk.RiskController(alpha=0.1).calibrate(proba, y)
+    stops = summarise(controller, proba, y)["stops"]
+    assert {stop["verdict"] for stop in stops} == {"nothing"}
+    assert all("rows of the calibration itself" in stop["verdict_text"] for stop in stops)
+    assert summarise(controller, proba[1:], y[1:])["stops"][0]["verdict"] == "agrees"
 
 
 def test_disagrees_with_another_population(draw):
@@ -839,7 +848,7 @@ def test_losses_in_words(loss, words):
 
 def test_many_weights_are_not_all_listed():
     words = loss_in_words(orisk.WeightedLoss(range(1, 41)), [str(k) for k in range(40)])
-    assert "5 0.15, ..., 34 0.875" in words
+    assert "0.15 for 5, ..., 0.875 for 34" in words
 
 
 # files

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -21,6 +22,8 @@ def replacing(path: str | PathLike[str]) -> Iterator[Path]:
     target = Path(path).resolve() if Path(path).is_symlink() else Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target} can't be written: there is no folder {target.parent}.")
+    if target.exists() and not target.is_file():
+        raise OSError(errno.EINVAL, f"{target} is a folder, a device or a pipe, which a file can't replace")
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
         yield temporary

@@ -45,7 +45,7 @@ def chosen(
     of_label = label_column(source, asked.label, columns, say)
     columns = _without_label(source, columns, of_label, listed)
     labels = class_labels(source, classes, columns, of_label)
-    ordered = columns if listed else _matched(source, columns, labels)
+    ordered = _as_listed(columns, labels) if listed else _matched(source, columns, labels)
     if not listed or classes is None:
         say(f"The scores of the classes {listing(labels)} are in the columns {listing(ordered)}.")
     logits = False if asked.rescale else are_logits(ordered, asked.logits, say)
@@ -113,7 +113,9 @@ def found_again(
             f"{source.name}: there are {len(columns)} columns of scores, {listing(columns)}, but the "
             f"calibration has {len(classes)} classes, {listing(classes)}; name one for each with --scores."
         )
-    if not listed:
+    if listed:
+        _as_listed(columns, classes)
+    else:
         columns = _matched(source, columns, classes)
         say(f"The scores of the classes {listing(classes)} are in the columns {listing(columns)}.")
     return ScoreColumns(tuple(columns), of_label, not rescale and are_logits(columns, logits, say), rescale)
@@ -280,6 +282,16 @@ def _matched(source: Source, columns: Sequence[str], classes: Sequence[Any]) -> 
         f"{source.name}: can't tell which of the columns {listing(columns)} is of which class "
         f"({listing(classes)}); list them with --scores in the order of the classes."
     )
+
+
+def _as_listed(columns: list[str], classes: Sequence[Any]) -> list[str]:
+    """The columns in the order that the user lists them in, unless their names contradict it."""
+    endings = list(map(str, _endings(columns)))
+    if endings != list(map(str, classes)) and sorted(endings) == sorted(map(str, classes)):
+        raise ValueError(
+            f"--scores lists {listing(columns)}, but the classes are {listing(classes)}; list them in that order."
+        )
+    return columns
 
 
 def _alphabetical(endings: Sequence[Any]) -> bool:
