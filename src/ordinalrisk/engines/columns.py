@@ -289,7 +289,8 @@ def _as_listed(columns: list[str], classes: Sequence[Any]) -> list[str]:
     endings = list(map(str, _endings(columns)))
     if endings != list(map(str, classes)) and sorted(endings) == sorted(map(str, classes)):
         raise ValueError(
-            f"--scores lists {listing(columns)}, but the classes are {listing(classes)}; list them in that order."
+            f"--scores lists {listing(columns)}, but the classes are {listing(classes)}; list them in "
+            "that order."
         )
     return columns
 

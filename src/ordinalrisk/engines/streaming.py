@@ -6,8 +6,9 @@ its steps (to calibrate) or its counts (to evaluate).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -29,6 +30,8 @@ from ordinalrisk.score_columns import ScoreColumns
 from ordinalrisk.tally import Tally
 
 ADDED = ("lower", "upper", "size")
+BATCHES_AHEAD = 2
+BATCHES_BEHIND = 8  # as many as make a row group, which is written in one go
 _REMEDIES = {
     "percentages": "They look like percentages: divide them by 100.",
     "logits": "They look like logits: add --logits.",
@@ -229,7 +232,8 @@ def predict(
     labels = _LabelType(controller.classes_)
     kept = [rows.source.field_as_read(name) for name in rows.keep]
     types = (labels.type, labels.type, pa.from_numpy_dtype(_narrowest(len(controller.classes_))))
-    schema = pa.schema([*kept, *map(pa.field, added, types)])
+    filled = [pa.field(name, kind, nullable=False) for name, kind in zip(added, types, strict=True)]
+    schema = pa.schema([*kept, *filled])
     target_format = given_format or format_by_name(target) or "csv"
     if compression_of(target) and target_format in ("parquet", "arrow"):
         raise ValueError(
@@ -332,25 +336,30 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 
 def _ahead(items: Iterable[Item]) -> Iterator[Item]:
-    """The items, each made while the one before it is worked on."""
+    """The items, a few of them made while one is worked on."""
     iterator, end = iter(items), object()
     with ThreadPoolExecutor(1) as reader:
-        pending = reader.submit(next, iterator, end)
-        while (item := pending.result()) is not end:
-            pending = reader.submit(next, iterator, end)
+        pending = deque(reader.submit(next, iterator, end) for _ in range(BATCHES_AHEAD))
+        while (item := pending.popleft().result()) is not end:
+            pending.append(reader.submit(next, iterator, end))
             yield item  # type: ignore[misc]
 
 
 @contextmanager
 def _behind(work: Callable[[Item], None]) -> Iterator[Callable[[Item], None]]:
-    """``work``, done on one item while the next is made; an error comes up with the item after it."""
+    """``work``, done on a few items while the next are made; an error comes up with an item after it."""
+    pending: deque[Future[None]] = deque()
     with ThreadPoolExecutor(1) as writer:
-        pending = writer.submit(lambda: None)
 
         def hand_over(item: Item) -> None:
-            nonlocal pending
-            pending.result()
-            pending = writer.submit(work, item)
+            if len(pending) == BATCHES_BEHIND or (pending and pending[0].done()):
+                pending.popleft().result()
+            pending.append(writer.submit(work, item))
 
-        yield hand_over
-        pending.result()
+        try:
+            yield hand_over
+            for each in pending:
+                each.result()
+        finally:
+            for each in pending:
+                each.cancel()

@@ -17,6 +17,8 @@ from ordinalrisk.atomic import replacing
 from ordinalrisk.engines.formats import PIPE, FileError, compression_of, format_by_name, one_line
 
 ROWS_IN_A_GROUP = 1_048_576
+BYTES_IN_A_GROUP = 1 << 27
+ROWS_ENCODED_AT_ONCE = 1 << 16
 
 
 class Writer(Protocol):
@@ -100,6 +102,7 @@ class ParquetWriter:
             self._schema,
             use_dictionary=others or False,
             column_encoding=dict.fromkeys(whole, "DELTA_BINARY_PACKED"),
+            write_batch_size=ROWS_ENCODED_AT_ONCE,
             write_statistics=[name for name in self._schema.names if name not in labels],
         )
         self._waiting: list[pa.RecordBatch] = []
@@ -107,7 +110,8 @@ class ParquetWriter:
     def write(self, batch: pa.RecordBatch) -> None:
         """Keep the batch until a group is full."""
         self._waiting.append(batch.cast(self._schema))
-        if sum(waiting.num_rows for waiting in self._waiting) >= ROWS_IN_A_GROUP:
+        rows = sum(waiting.num_rows for waiting in self._waiting)
+        if rows >= ROWS_IN_A_GROUP or sum(waiting.nbytes for waiting in self._waiting) >= BYTES_IN_A_GROUP:
             self._write_group()
 
     def close(self) -> None:
