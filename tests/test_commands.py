@@ -1252,3 +1252,98 @@ def test_a_class_without_test_rows_has_no_numbers(files, table):
     assert re.search(r"^ *Severe +0 +- +- +- +- +-$", shown, re.MULTILINE)
     severe = json.loads(Path("metrics.json").read_text())["classes"][3]
     assert severe == {"label": "Severe", "rows": 0, "coverage": None, "risk": None, "size": None}
+
+
+# what must not pass in silence
+
+
+@pytest.mark.parametrize("name", ["parquet", "arrow"])
+def test_a_pipe_that_fails_halfway_gets_no_end(name, many_rows, tmp_path):
+    """Else what was written before the wrong row would look whole to whoever reads it."""
+    table = parquet.read_table(many_rows / "many.parquet")
+    wrong = table.slice(0, 1).set_column(table.schema.get_field_index("p0"), "p0", pa.array([7.0]))
+    parquet.write_table(pa.concat_tables([table, wrong]), tmp_path / "wrong.parquet")
+    arguments = ["predict", many_rows / "cal.json", tmp_path / "wrong.parquet", "-o", "-"]
+    done = run(*arguments, "--output-format", name)
+    assert done.returncode == 1
+    assert f"wrong.parquet: row {table.num_rows + 1}: the scores sum to" in said(done)
+    assert not done.stdout[8:].endswith({"parquet": b"PAR1", "arrow": b"\xff\xff\xff\xff\0\0\0\0"}[name])
+
+
+def test_rounded_scores_are_rescaled_if_asked(files, rows):
+    proba, labels = rows
+    rounded = np.round(proba, 2)
+    write_table(score_table(rounded, [GRADES[k] for k in labels]), "rounded.csv")
+    assert "add --rescale" in refusal(1, "calibrate", "rounded.csv", *PLAIN, "-o", "r.json")
+    succeeds("calibrate", "rounded.csv", *PLAIN, "--rescale", "-o", "r.json")
+    by_hand = orisk.RiskController(alpha=0.1).calibrate(rounded / rounded.sum(axis=1, keepdims=True), labels)
+    assert orisk.RiskController.load("r.json").threshold_ == by_hand.threshold_
+    succeeds("predict", "r.json", "rounded.csv", "-o", "sets.csv")  # as it was calibrated
+    assert refusal(1, "predict", "r.json", "rounded.csv", "--probabilities", "-o", "s.csv")
+
+
+def test_probabilities_are_not_taken_for_logits(files):
+    line = refusal(1, "predict", "cal.json", "rows.parquet", "--logits", "-o", "s.csv")
+    assert line == (
+        "rows.parquet: the scores are probabilities, not logits: every row sums to 1; say --probabilities."
+    )
+
+
+@pytest.mark.parametrize("name", ["sets.xlsx", "sets.json", "sets", "sets.csv.xz"])
+def test_a_name_that_tells_no_format_is_wrong_usage(name, files):
+    assert "does not tell a format" in refusal(2, "predict", "cal.json", "rows.parquet", "-o", name)
+
+
+def test_a_control_character_is_spelled_out(files):
+    line = refusal(2, "predict", "cal.json", "\x1b[31mred.csv", "-o", "s.csv")
+    assert line == "there is no file \\x1b[31mred.csv."
+
+
+def test_no_arguments_show_the_help():
+    done = run()
+    assert done.returncode == 0
+    assert done.stdout.decode().startswith("Usage: ordinalrisk [OPTIONS] COMMAND")
+
+
+def test_a_column_that_comes_late_is_not_dropped(files, table):
+    lines = encoded(table, "rows.jsonl").decode().splitlines()
+    many = lines * (2 * readers.BYTES_AT_ONCE // sum(map(len, lines)))
+    Path("late.jsonl").write_text("\n".join([*many, json.dumps(json.loads(lines[0]) | {"late": 1})]))
+    line = refusal(1, "predict", "cal.json", "late.jsonl", "-o", "s.jsonl")
+    assert "has a column that the first rows lack" in line
+    assert "late" in line
+    succeeds("predict", "cal.json", "late.jsonl", "-o", "s.jsonl", "--keep", "id")
+
+
+def test_a_number_with_a_point_among_whole_ones_is_placed(files, table):
+    lines = [
+        json.dumps(json.loads(line) | {"count": 1})
+        for line in encoded(table, "x.jsonl").decode().splitlines()
+    ]
+    lines *= 2 * readers.BYTES_AT_ONCE // sum(map(len, lines))
+    lines[-3] = lines[-3].replace('"count": 1', '"count": 1.5')
+    Path("counts.jsonl").write_text("\n".join(lines))
+    line = refusal(1, "predict", "cal.json", "counts.jsonl", "-o", "s.jsonl")
+    assert line == (
+        f"counts.jsonl: row {len(lines) - 2}, column 'count': is 1.5, where whole numbers stand above; "
+        "write all alike."
+    )
+
+
+def test_the_rows_of_the_calibration_test_nothing(files):
+    assert "rows of the calibration itself" in " ".join(
+        succeeds("evaluate", "cal.json", "rows.parquet").stdout.split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "said"),
+    [
+        (b"PK\x03\x04", "decompress it first"),
+        (b"\xfd7zXZ\0", "decompress it first"),
+        (b'[{"p0"', "JSON array"),
+    ],
+)
+def test_files_of_other_kinds_are_named(start, said, files):
+    Path("new.csv").write_bytes(start + bytes(100))
+    assert said in refusal(1, "predict", "cal.json", "new.csv", "-o", "s.csv")

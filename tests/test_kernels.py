@@ -490,3 +490,30 @@ def test_interpreted_kernels_agree_too():
     here = os.path.dirname(__file__)
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": here}
     subprocess.run([sys.executable, "-c", INTERPRETED], check=True, env=environment, cwd=here)
+
+
+# rows in one piece
+
+
+@pytest.mark.parametrize("n_rows", [1, 7, 40_000])
+@pytest.mark.parametrize("number_type", [np.float16, np.float32, np.float64])
+def test_columns_side_by_side_are_the_matrix(number_type, n_rows):
+    matrix = np.random.default_rng(0).random((n_rows, 5)).astype(number_type)
+    columns = [np.ascontiguousarray(matrix[:, k]) for k in range(5)]
+    for parts in (columns, [np.repeat(column, 2)[::2] for column in columns]):  # in one piece, and not
+        found = cpu.side_by_side(parts)
+        assert found.dtype == number_type
+        assert found.flags.c_contiguous
+        np.testing.assert_array_equal(found, matrix)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [np.asfortranarray, lambda p: p[::-1], lambda p: p[:, ::-1], lambda p: p[::3, ::2], lambda p: p.T[:4].T],
+)
+@pytest.mark.parametrize("number_type", [np.float32, np.float64])
+def test_rows_of_any_layout_are_copied_as_they_are(layout, number_type):
+    proba = layout(np.random.default_rng(0).random((1_000, 7)).astype(number_type))
+    copy = cpu._in_row_order(proba)
+    assert copy.flags.c_contiguous
+    np.testing.assert_array_equal(copy, proba)
