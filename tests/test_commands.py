@@ -39,6 +39,8 @@ FORMATS = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def run(*arguments, **options):
     """The installed command as a user runs it."""
     environment = {**os.environ, "COLUMNS": "80"}
+    if "preexec_fn" in options:  # limits on what can be written: measuring coverage would meet them too
+        environment = {name: value for name, value in environment.items() if not name.startswith("COV")}
     return subprocess.run(
         [COMMAND, *map(str, arguments)], capture_output=True, check=False, env=environment, **options
     )

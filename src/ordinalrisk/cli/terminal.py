@@ -188,6 +188,8 @@ def writing_to(path: Path, option: str = "--out") -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
+        if str(path) == "-":
+            discard_output()
         why = os.strerror(error.errno) if error.errno else str(error)  # Arrow's own text is long
         fail(f"{option}: can't write to {path} ({why}).", code=1)
 
