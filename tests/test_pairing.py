@@ -152,3 +152,11 @@ def test_what_was_saved_is_found_again_wherever_it_stands(source):
     saved = ScoreColumns(("p_low", "p_mid", "p_high"), "y", logits=True)
     table = source(["p_high", "p_mid", "p_low"], SCALE)
     assert columns.found_again(table, saved, SCALE, Asked(), lambda note: None, with_label=True) == saved
+
+
+def test_the_alphabet_is_no_scale(source):
+    with pytest.raises(FileError, match="alphabetical order"):
+        chosen(source(["p_high", "p_low", "p_mid"], SCALE))
+    with pytest.raises(FileError, match="can't tell which of the columns"):
+        chosen(source(["p_high", "p_low", "p_mid"], [0, 1, 2]), None, [0, 1, 2])
+    assert chosen(source(["p_low", "p_mid", "p_high"], [0, 1, 2]), None, [0, 1, 2])[1] == [0, 1, 2]
