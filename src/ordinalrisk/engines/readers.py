@@ -12,6 +12,7 @@ import re
 import shutil
 import sys
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -33,7 +34,7 @@ BYTES_AT_ONCE = 1 << 23
 BYTES_BUFFERED = 1 << 20  # of each column: without, a whole row group is read at once
 
 
-class Source:
+class Source(ABC):
     """A table in a file.
 
     Attributes
@@ -83,19 +84,21 @@ class Source:
         """How much of the file lies behind; asked by the thread that reads it, lest another closes it."""
         return 1.0 if self._read.closed else min(self._read.tell() / self._size, 1.0)
 
+    @abstractmethod
     def _schema(self) -> pa.Schema:
-        raise NotImplementedError
+        """The columns of the file."""
 
+    @abstractmethod
     def _batches(self, columns: list[str], numbers: set[str]) -> Iterator[pa.RecordBatch]:
-        raise NotImplementedError
+        """The rows of some columns, in batches of any length."""
 
     def _opened(self) -> Any:
         self._read = pa.OSFile(str(self.path), "rb")
         return pa.CompressedInputStream(self._read, self.compression) if self.compression else self._read
 
+    @abstractmethod
     def _explained(self, error: Exception, columns: Sequence[str], numbers: Collection[str]) -> str:
         """What an error of the reader means for this format."""
-        raise NotImplementedError
 
     @contextmanager
     def _explaining(self, columns: Sequence[str] = (), numbers: Collection[str] = ()) -> Iterator[None]:
