@@ -4,6 +4,7 @@ import datetime as dt
 import io
 import json
 import sys
+import threading
 from decimal import Decimal
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from ordinalrisk.engines import columns, readers, streaming, writers
 from ordinalrisk.engines.columns import position_of_label
 from ordinalrisk.engines.formats import FileError, format_by_first_bytes, format_by_name
 from ordinalrisk.engines.readers import opened
+from ordinalrisk.probabilities import RowError
 from ordinalrisk.score_columns import ScoreColumns
 
 FORMATS = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
@@ -45,9 +47,12 @@ def cut(monkeypatch, rows_at_once, bytes_at_once):
     monkeypatch.setattr(readers, "BYTES_AT_ONCE", bytes_at_once)
 
 
-def read_in_batches(path, **options):
-    with opened(Path(path)) as source:
-        return list(streaming.FileRows(source, WHERE, range(K), **options))
+def read_in_batches(path, where=WHERE, classes=range(K), **options):
+    with (
+        opened(Path(path)) as source,
+        streaming.FileRows(source, where, classes, **options).batches() as batches,
+    ):
+        return list(batches)
 
 
 def silent(_):
@@ -140,8 +145,7 @@ def test_other_numbers_become_float64(kinds, folder):
         values[0] = [Decimal(1)] * 2
     arrays = [pa.array(v, pa.decimal128(3, 2)).cast(kind) for v, kind in zip(values, kinds, strict=True)]
     write_table(pa.table(arrays, names=SCORES[:3]), "rows.parquet")
-    with opened(Path("rows.parquet")) as source:
-        [batch] = streaming.FileRows(source, ScoreColumns(SCORES[:3], ""))
+    [batch] = read_in_batches("rows.parquet", ScoreColumns(SCORES[:3], ""), None)
     assert batch.proba.dtype == np.float64
     assert batch.proba.tolist() == np.array(values, float).T.tolist()
 
@@ -149,8 +153,7 @@ def test_other_numbers_become_float64(kinds, folder):
 def test_rows_are_divided_by_their_sums_if_asked(folder):
     counts = np.array([[1.0, 3.0], [2.0, 2.0], [0.0, 5.0]])
     write_table(score_table(counts, [0, 1, 1]), "rows.csv")
-    with opened(Path("rows.csv")) as source:
-        [batch] = streaming.FileRows(source, ScoreColumns(("p0", "p1"), "y", rescale=True), [0, 1])
+    [batch] = read_in_batches("rows.csv", ScoreColumns(("p0", "p1"), "y", rescale=True), [0, 1])
     assert batch.proba.tolist() == [[0.25, 0.75], [0.5, 0.5], [0, 1]]
 
 
@@ -186,8 +189,7 @@ def test_labels_of_every_kind_are_found_among_the_classes(kind, name, folder):
         column = column.cast(pa.string())
     table = pa.table({"p0": [1.0] * 3, "p1": [0.0] * 3, "p2": [0.0] * 3, "y": column})
     write_table(table, name)
-    with opened(Path(name)) as source:
-        [batch] = streaming.FileRows(source, ScoreColumns(("p0", "p1", "p2"), "y"), classes)
+    [batch] = read_in_batches(name, ScoreColumns(("p0", "p1", "p2"), "y"), classes)
     assert batch.labels.tolist() == [0, 2, 1]
 
 
@@ -687,6 +689,26 @@ def test_labels_are_written_with_their_type(classes, kind, folder, draw):
     as_text = str if pa.types.is_dictionary(kind) else (lambda label: label)
     assert table.column("lower").to_pylist() == [as_text(label) for label in sets.lower.tolist()]
     assert table.column("upper").to_pylist() == [as_text(label) for label in sets.upper.tolist()]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("stop"), RowError("a row is wrong", 0, 0.0)], ids=repr)
+def test_nothing_is_read_any_more_after_an_error(error, folder, monkeypatch, rows):
+    """Threads that read ahead end with the error, not when something collects what refers to it."""
+    cut(monkeypatch, 10, 1000)
+    write_table(score_table(*rows), "rows.csv")
+    before = threading.active_count()
+    seen = []
+
+    def read_and_raise(rows):
+        with rows.batches() as batches:
+            seen.extend([batches, next(batches), threading.active_count()])
+            raise error
+
+    with opened(Path("rows.csv")) as source:
+        with pytest.raises((RuntimeError, FileError)):
+            read_and_raise(streaming.FileRows(source, WHERE, range(K)))
+        assert threading.active_count() == before < seen[-1]
+        assert next(seen[0], None) is None
 
 
 def test_row_groups_are_few(folder, monkeypatch, rows):

@@ -82,8 +82,8 @@ def compare(
         drawn, n_rows = RandomRows(sample, seed), 0
         with terminal.row_progress(source, "Reading") as progress:
             rows = streaming.FileRows(source, where, labels, progress=progress)
-            with rows.located():
-                for batch in rows:
+            with rows.batches() as batches:
+                for batch in batches:
                     require_valid(batch.proba)
                     drawn.add(batch.proba, batch.labels)
                     n_rows += len(batch.proba)

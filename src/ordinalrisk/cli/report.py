@@ -60,8 +60,8 @@ def report(
         summary = ReportSummary(controller)
         with terminal.row_progress(source, "Reading test rows") as progress:
             rows = streaming.FileRows(source, where, classes.tolist(), keep=shown[:6], progress=progress)
-            with rows.located():
-                for batch in rows:
+            with rows.batches() as batches:
+                for batch in batches:
                     cases = dict(zip(batch.kept.schema.names, batch.kept.columns, strict=True))
                     summary.add(batch.proba, classes[batch.labels], cases)
         with terminal.progress() as bar:

@@ -7,9 +7,9 @@ its steps (to calibrate) or its counts (to evaluate).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -88,7 +88,19 @@ class FileRows:
                     f"{source.name}: column {name!r} holds {kind}, not numbers; choose other --scores."
                 )
 
-    def __iter__(self) -> Iterator[Rows]:
+    @contextmanager
+    def batches(self) -> Iterator[Iterator[Rows]]:
+        """The rows, batch by batch; a wrong one is said with its place in the file.
+
+        Whatever happens, nothing is read any more afterwards.
+        """
+        with closing(self._batches()) as batches:
+            try:
+                yield batches
+            except RowError as error:
+                raise FileError(f"{self._place(error)}: {self._problem(error)}") from None
+
+    def _batches(self) -> Generator[Rows, None, None]:
         wanted = [
             *self.columns.scores,
             *self.keep,
@@ -96,20 +108,13 @@ class FileRows:
         ]
         batches = self.source.batches(list(dict.fromkeys(wanted)), numbers=self.columns.scores)
         self._before = 0
-        for batch in _ahead(batches):
-            yield Rows(self._matrix(batch), self._labels(batch), batch.select(self.keep))
-            self._before += batch.num_rows
-            self._progress(self._before)
+        with closing(_ahead(batches)) as ahead:
+            for batch in ahead:
+                yield Rows(self._matrix(batch), self._labels(batch), batch.select(self.keep))
+                self._before += batch.num_rows
+                self._progress(self._before)
         if self._before == 0:
             raise FileError(f"{self.source.name}: has no rows.")
-
-    @contextmanager
-    def located(self) -> Iterator[None]:
-        """Say where in the file the wrong row of a batch is."""
-        try:
-            yield
-        except RowError as error:
-            raise FileError(f"{self._place(error)}: {self._problem(error)}") from None
 
     def _place(self, error: RowError) -> str:
         column = self.columns.label if isinstance(error, _LabelError) else None
@@ -182,8 +187,8 @@ def calibrate(controller: RiskController, rows: FileRows, classes: Sequence[Any]
     """``controller`` calibrated on a file whose labels are positions in ``classes``."""
     names = as_classes(list(classes))
     by_position = RiskController(controller.loss, controller.alpha, controller.growth)
-    with rows.located():
-        by_position.calibrate_batches((batch.proba, batch.labels) for batch in rows)
+    with rows.batches() as batches:
+        by_position.calibrate_batches((batch.proba, batch.labels) for batch in batches)
     named = RiskController(controller.loss, controller.alpha, controller.growth, names)
     curve, threshold = by_position.risk_curve_, by_position.threshold_
     return named._calibrated(
@@ -202,8 +207,8 @@ def evaluate(controller: RiskController, rows: FileRows, alpha: Any = None) -> E
     """How a file's rows, whose labels are known, were predicted."""
     tally, digest = Tally.empty(len(controller.classes_)), Fingerprint()
     n_rows, n_calibrated = 0, controller.risk_curve_.n_rows
-    with rows.located():
-        for batch in rows:
+    with rows.batches() as batches:
+        for batch in batches:
             tally += Tally.of(batch.labels, controller.predict_set(batch.proba, alpha=alpha))
             n_rows += len(batch.proba)
             if n_rows <= n_calibrated:  # else they are other rows, and need no fingerprint
@@ -245,9 +250,9 @@ def predict(
     with (
         writing(target, schema, given_format, added) as writer,
         _behind(writer.write) as write,
-        rows.located(),
+        rows.batches() as batches,
     ):
-        for batch in rows:
+        for batch in batches:
             sets = controller.predict_set(batch.proba, alpha=alpha)
             size = sets.size.astype(_narrowest(len(controller.classes_)))
             ends = labels.array(sets.lower_index), labels.array(sets.upper_index), pa.array(size)
@@ -335,7 +340,7 @@ def _is_binary(kind: pa.DataType) -> bool:
     return any(of(kind) for of in is_kind) or any(map(_is_binary, inner))
 
 
-def _ahead(items: Iterable[Item]) -> Iterator[Item]:
+def _ahead(items: Iterable[Item]) -> Generator[Item, None, None]:
     """The items, a few of them made while one is worked on."""
     iterator, end = iter(items), object()
     with ThreadPoolExecutor(1) as reader:
