@@ -15,7 +15,7 @@ import pytest
 
 import ordinalrisk as orisk
 from ordinalrisk import CostTableLoss, DivergenceLoss, RiskController, WeightedLoss
-from ordinalrisk.calibration_file import FIELDS
+from ordinalrisk.calibration_file import SCHEMA
 
 K = 4
 # Denominators without common factors: the unit of the loss is so small that totals exceed 64 bits.
@@ -281,8 +281,8 @@ def test_the_file_has_the_curve(document, controller):
 
 
 def test_the_file_has_a_digest_of_every_field(document):
-    assert set(document) == {*FIELDS, "digests"}
-    assert set(document["digests"]) == set(FIELDS)
+    assert set(document) == {*SCHEMA.all_fields, "digests"}
+    assert set(document["digests"]) == set(SCHEMA.all_fields)
     for field, digest in document["digests"].items():
         canonical = json.dumps(document[field], sort_keys=True, separators=(",", ":"))
         assert digest == hashlib.sha256(canonical.encode()).hexdigest()

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 
 import ordinalrisk as orisk
 from ordinalrisk import CostTableLoss, DivergenceLoss, IntervalSet, RiskController, WeightedLoss
-from ordinalrisk.calibration_file import FIELDS
+from ordinalrisk.calibration_file import SCHEMA
 from ordinalrisk.labels import class_indices
 from ordinalrisk.score_columns import ScoreColumns
 
@@ -620,7 +620,7 @@ def test_the_unchanged_file_loads(saved, calibrated):
     assert load(with_digests(document)).threshold_ == calibrated.threshold_
 
 
-@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("field", SCHEMA.all_fields)
 def test_an_edited_field_is_named(saved, field):
     document, load = saved
     variants = [value for value in changed_values(document[field]) if value != document[field]]
@@ -630,7 +630,7 @@ def test_an_edited_field_is_named(saved, field):
             load(document | {field: value})
 
 
-@pytest.mark.parametrize("field", [*FIELDS, "digests"])
+@pytest.mark.parametrize("field", [*SCHEMA.all_fields, "digests"])
 def test_a_missing_field_is_named(saved, field):
     document, load = saved
     del document[field]
@@ -645,7 +645,7 @@ def test_an_extra_field_is_named(saved, field):
         load(document | {field: 1})
 
 
-@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("field", SCHEMA.all_fields)
 def test_a_field_that_is_there_twice_is_named(saved, field):
     document, load = saved
     text = json.dumps(document)
@@ -654,7 +654,7 @@ def test_a_field_that_is_there_twice_is_named(saved, field):
         load(twice)
 
 
-@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("field", SCHEMA.all_fields)
 def test_an_edited_digest_names_its_field(saved, field):
     document, load = saved
     for digest in ("0" * 64, "", None, 1, document["digests"][field].upper()):

@@ -1,0 +1,138 @@
+"""Saved state: a JSON document with a schema and a digest of every field.
+
+A document that was cut, edited or written by another schema is refused by the name of the field.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ordinalrisk import __version__
+from ordinalrisk.atomic import replacing
+
+HEADER = ("format", "schema_version", "package_version")
+
+
+class RefusedError(ValueError):
+    """A file that is JSON, but not the document that was asked for."""
+
+
+class Schema(NamedTuple):
+    """What a document is called, its version, and its fields beside the header."""
+
+    name: str
+    version: int
+    fields: Sequence[str]
+
+    @property
+    def all_fields(self) -> tuple[str, ...]:
+        """Those of the header too."""
+        return (*HEADER, *self.fields)
+
+    def text(self, values: dict[str, Any]) -> str:
+        """The document with these values, one field a line, long lists within a field on one line each."""
+        document = {
+            "format": self.name,
+            "schema_version": self.version,
+            "package_version": __version__,
+            **{field: values[field] for field in self.fields},
+        }
+        document["digests"] = {field: _digest(value) for field, value in document.items()}
+        return _readable(document)
+
+    def write(self, values: dict[str, Any], path: str | PathLike[str]) -> None:
+        """Save these values, whole or not at all."""
+        text = self.text(values)
+        with replacing(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
+    def read(self, path: str | PathLike[str]) -> dict[str, Any]:
+        """The values that were saved, each as it was written."""
+        document = _parsed(path)
+        if document.get("format") != self.name:
+            raise refusal(path, "format", f"is {document.get('format')!r}, not {self.name!r}")
+        if document.get("schema_version") != self.version:
+            found = document.get("schema_version")
+            raise refusal(
+                path, "schema_version", f"is {found!r}; this version of ordinalrisk reads {self.version}"
+            )
+        self._require_fields(path, document)
+        if not isinstance(document["package_version"], str):
+            raise refusal(path, "package_version", "is not valid: it must be text")
+        return {field: document[field] for field in self.fields}
+
+    def _require_fields(self, path: str | PathLike[str], document: dict[str, Any]) -> None:
+        fields = self.all_fields
+        for field in (*fields, "digests"):
+            if field not in document:
+                raise refusal(path, field, "is missing")
+        for field in document:
+            if field not in (*fields, "digests"):
+                raise refusal(path, field, "is not part of the schema")
+        digests = document["digests"]
+        if not isinstance(digests, dict):
+            raise refusal(path, "digests", "must map fields to their digests")
+        for field in digests:
+            if field not in fields:
+                raise refusal(path, "digests", f"has an entry {field!r} that is not part of the schema")
+        for field in fields:
+            if digests.get(field) != _digest(document[field]):
+                raise refusal(path, field, "does not match its digest, so it was changed after it was saved")
+
+
+def refusal(path: str | PathLike[str], field: str, problem: str) -> RefusedError:
+    """The error for a document that can't be loaded because of a field."""
+    return RefusedError(f"{path} can't be loaded: field {field!r} {problem}. Nothing was loaded.")
+
+
+def require(holds: bool, otherwise: str) -> None:
+    """Refuse the field that is being read unless something holds."""
+    if not holds:
+        raise ValueError(f"it {otherwise}")
+
+
+def _parsed(path: str | PathLike[str]) -> dict[str, Any]:
+    try:
+        document = json.loads(
+            Path(path).read_text(encoding="utf-8"), object_pairs_hook=lambda pairs: _unrepeated(path, pairs)
+        )
+    except RefusedError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not a whole JSON file ({error}); nothing was loaded.") from None
+    if not isinstance(document, dict):
+        raise refusal(path, "format", "is missing")
+    return document
+
+
+def _unrepeated(path: str | PathLike[str], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for i, name in enumerate(names) if name in names[:i])
+        raise refusal(path, repeated, "is there more than once")
+    return members
+
+
+def _digest(value: Any) -> str:
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _readable(document: dict[str, Any]) -> str:
+    lines = [f"  {json.dumps(field)}: {_field_text(value)}" for field, value in document.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _field_text(value: Any) -> str:
+    if isinstance(value, dict) and any(isinstance(part, list) for part in value.values()):
+        inner = ",\n".join(f"    {json.dumps(key)}: {json.dumps(part)}" for key, part in value.items())
+        return "{\n" + inner + "\n  }"
+    if isinstance(value, list) and value and all(isinstance(part, dict) for part in value):
+        return "[\n" + ",\n".join(f"    {json.dumps(part)}" for part in value) + "\n  ]"
+    return json.dumps(value)
