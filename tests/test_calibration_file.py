@@ -246,7 +246,7 @@ def document(controller, tmp_path):
 
 def test_the_file_says_what_it_is(document):
     assert document["format"] == "ordinalrisk calibration"
-    assert document["schema_version"] == 2
+    assert document["schema_version"] == 3
     assert document["package_version"] == orisk.__version__
 
 
@@ -265,15 +265,17 @@ def test_the_file_has_the_settings(document):
 
 
 def test_the_file_has_the_threshold_in_both_notations(document, controller):
-    assert float.fromhex(document["threshold"]["hex"]) == controller.threshold_
-    assert float(document["threshold"]["decimal"]) == controller.threshold_
-    assert document["threshold"]["hex"].startswith("0x")
+    [stratum] = document["strata"]
+    assert float.fromhex(stratum["threshold"]["hex"]) == controller.threshold_
+    assert float(stratum["threshold"]["decimal"]) == controller.threshold_
+    assert stratum["threshold"]["hex"].startswith("0x")
 
 
 def test_the_file_has_the_curve(document, controller):
-    assert document["n_rows"] == 200
-    assert Fraction(document["bound"]) == controller.loss.bound(K) == 1
-    curve = document["curve"]
+    [stratum] = document["strata"]
+    curve = stratum["curve"]
+    assert stratum["n_rows"] == curve["n_rows"] == Fraction(curve["weight"]) == 200
+    assert Fraction(curve["bound"]) == controller.loss.bound(K) == 1
     assert curve["levels"] == controller.risk_curve_.levels.tolist()
     assert curve["totals"] == controller.risk_curve_.totals.tolist()
     assert Fraction(curve["unit"]) == controller.risk_curve_.unit
@@ -298,7 +300,7 @@ def test_the_file_has_the_fingerprint_of_the_data(document, controller):
 def test_infinite_thresholds_are_written_as_text(draw, tmp_path, alpha):
     path = tmp_path / "file.json"
     calibrated(draw, alpha=alpha).save(path)
-    threshold = json.loads(path.read_text(), parse_constant=pytest.fail)["threshold"]
+    threshold = json.loads(path.read_text(), parse_constant=pytest.fail)["strata"][0]["threshold"]
     assert threshold == (
         {"hex": "inf", "decimal": "inf"} if alpha == 0.9 else {"hex": "-inf", "decimal": "-inf"}
     )

@@ -75,7 +75,7 @@ def test_calibration_and_prediction_equal_the_host(loss, growth):
     assert there.threshold_ == here.threshold_
     assert there.data_blake3_ == here.data_blake3_
     assert there.predict_set(on(NEW)) == here.predict_set(NEW)
-    assert there._threshold(alpha / 2) == here._threshold(alpha / 2)
+    assert there.threshold_at(alpha / 2) == here.threshold_at(alpha / 2)
     assert there.risk_curve_ == here.risk_curve_
     assert there.guarantee() == here.guarantee()
 

@@ -90,7 +90,7 @@ def test_a_calibration_does_not_depend_on_the_cut(name, loss, growth, folder, mo
         cut(monkeypatch, *sizes)
         with opened(Path(name)) as source:
             by_file = streaming.calibrate(
-                orisk.RiskController(loss, 0.1, growth), streaming.FileRows(source, WHERE, range(K)), range(K)
+                orisk.RiskController(loss, 0.1, growth, range(K)), streaming.FileRows(source, WHERE, range(K))
             )
         assert by_file.threshold_ == expected.threshold_
         assert by_file.data_blake3_ == expected.data_blake3_
@@ -214,11 +214,9 @@ def test_labels_of_every_kind_are_found_among_the_classes(kind, name, folder):
 def test_a_label_that_is_none_is_located(column, row, value, folder):
     n_rows = len(column)
     write_table(pa.table({"p0": [1.0] * n_rows, "p1": [0.0] * n_rows, "y": column}), "rows.parquet")
-    controller = orisk.RiskController(alpha=0.1)
+    controller = orisk.RiskController(alpha=0.1, classes=[0, 1])
     with opened(Path("rows.parquet")) as source, pytest.raises(FileError) as error:
-        streaming.calibrate(
-            controller, streaming.FileRows(source, ScoreColumns(("p0", "p1"), "y"), [0, 1]), [0, 1]
-        )
+        streaming.calibrate(controller, streaming.FileRows(source, ScoreColumns(("p0", "p1"), "y"), [0, 1]))
     assert str(error.value).startswith(f"rows.parquet: row {row}, column 'y': the label ")
     assert value in str(error.value)
 
@@ -654,7 +652,7 @@ def test_polars_files_are_read(folder, rows):
         with opened(Path(name)) as source:
             assert columns.chosen(source, columns.Asked(), None, silent) == (WHERE, names)
             file_rows = streaming.FileRows(source, WHERE, names, keep=["y", "id"])
-            by_file = streaming.calibrate(orisk.RiskController(alpha=0.1), file_rows, names)
+            by_file = streaming.calibrate(orisk.RiskController(alpha=0.1, classes=names), file_rows)
             assert by_file.threshold_ == controller.threshold_
             for target in ("sets.csv", "sets.parquet", "sets.arrow", "sets.jsonl"):
                 streaming.predict(by_file, streaming.FileRows(source, WHERE, keep=["y", "id"]), Path(target))

@@ -1,6 +1,7 @@
 """What bad input gets: an error that says what is wrong, where, and what to do."""
 
 import copy
+import dataclasses
 import hashlib
 import json
 import math
@@ -561,7 +562,8 @@ def test_a_warning_that_is_an_error_leaves_the_calibration_as_it_was(calibrated,
 def saved(calibrated, tmp_path):
     """A saved file as a dict, and a function that loads a changed one."""
     path = tmp_path / "saved.json"
-    calibrated.columns_ = ScoreColumns(("a", "b", "c", "d"), "grade")
+    columns = ScoreColumns(("a", "b", "c", "d"), "grade")
+    calibrated.adopt(dataclasses.replace(calibrated.calibration_, columns=columns))
     calibrated.save(path)
     document = json.loads(path.read_text())
 
@@ -596,11 +598,11 @@ def changed_values(value):
             yield {other: value[other] for other in value if other != key}
         yield value | {"new": 1}
     elif isinstance(value, list):
-        for i in (0, len(value) // 2, -1):
+        for i in (0, len(value) // 2, -1) if value else ():
             for part in changed_values(value[i]):
                 yield [*value[:i], part, *value[i:][1:]]
         yield value[:-1]
-        yield [*value, value[-1]]
+        yield [*value, *value[-1:]]
         yield value[::-1]
     elif isinstance(value, bool):
         yield not value
@@ -624,7 +626,7 @@ def test_the_unchanged_file_loads(saved, calibrated):
 def test_an_edited_field_is_named(saved, field):
     document, load = saved
     variants = [value for value in changed_values(document[field]) if value != document[field]]
-    assert len(variants) >= 2
+    assert len(variants) >= 1
     for value in variants:
         with pytest.raises(ValueError, match=refusal(field)):
             load(document | {field: value})
@@ -706,7 +708,7 @@ def test_json_that_is_no_calibration_is_an_error(saved, document):
         saved[1](json.dumps(document))
 
 
-@pytest.mark.parametrize("version", [0, 1, 99, "2", None, [2]], ids=repr)
+@pytest.mark.parametrize("version", [0, 1, 2, 99, "3", None, [3]], ids=repr)
 def test_another_schema_is_an_error_that_says_which_is_read(saved, version):
     document, load = saved
     for changed in (
@@ -715,7 +717,7 @@ def test_another_schema_is_an_error_that_says_which_is_read(saved, version):
     ):
         with pytest.raises(ValueError, match=refusal("schema_version")) as raised:
             load(changed)
-        assert f"is {version!r}; this version of ordinalrisk reads 2" in str(raised.value)
+        assert f"is {version!r}; this version of ordinalrisk reads 3" in str(raised.value)
 
 
 SEMANTICALLY_WRONG = {
@@ -806,14 +808,24 @@ SEMANTICALLY_WRONG = {
 @pytest.mark.parametrize(("field", "change"), SEMANTICALLY_WRONG.values(), ids=SEMANTICALLY_WRONG)
 def test_a_field_that_makes_no_sense_is_named_even_if_its_digest_is_right(saved, field, change):
     document, load = saved
-    changed = with_digests(document | {field: change(copy.deepcopy(document[field]))})
-    with pytest.raises(ValueError, match=refusal(field)):
-        load(changed)
+    named = field if field in document else "strata"
+    holder = document if field in document else document["strata"][0]
+    holder = holder["curve"] if field == "bound" else holder
+    holder[field] = change(copy.deepcopy(holder[field]))
+    with pytest.raises(ValueError, match=refusal(named)):
+        load(with_digests(document))
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("alpha", 0.5), ("n_rows", 10), ("n_rows", 100_000), ("classes", [0, 1, 2])],
+    [
+        ("alpha", 0.5),
+        ("classes", [0, 1, 2]),
+        ("groups", ["a"]),
+        ("groups", ["a", "b"]),
+        ("options", {"delta": 0.1, "bound": "auto", "condition_on": None, "randomize": False}),
+        ("options", {"delta": None, "bound": "auto", "condition_on": "label", "randomize": False}),
+    ],
     ids=str,
 )
 def test_fields_that_contradict_each_other_are_an_error(draw, tmp_path, field, value):
@@ -821,7 +833,7 @@ def test_fields_that_contradict_each_other_are_an_error(draw, tmp_path, field, v
     path = tmp_path / "saved.json"
     RiskController(loss=WeightedLoss([1, 1, 2, 3]), alpha=0.2).calibrate(*draw(100, 4)).save(path)
     path.write_text(json.dumps(with_digests(json.loads(path.read_text()) | {field: value})))
-    with pytest.raises(ValueError, match=refusal(f"({field}|threshold|curve|classes)")):
+    with pytest.raises(ValueError, match=refusal(f"({field}|strata)")):
         RiskController.load(path)
 
 

@@ -19,11 +19,12 @@ from strategies import exact_losses
 
 import ordinalrisk as orisk
 from ordinalrisk import estimates, metrics
-from ordinalrisk.calibration import Guarantee, expectation_threshold
+from ordinalrisk.calibration import expectation_threshold
 from ordinalrisk.comparing import GROWTHS, compare
 from ordinalrisk.estimates import Estimate
 from ordinalrisk.exact import decimal_text
 from ordinalrisk.fingerprint import fingerprint
+from ordinalrisk.guarantees import Guarantee
 from ordinalrisk.losses import as_loss
 from ordinalrisk.random_rows import RandomRows
 from ordinalrisk.report import ReportSummary, render, striking, summarise, summary, write_report
@@ -263,7 +264,7 @@ def test_every_stop_has_its_guarantee(setting):
         assert stop["guarantee"].split() == str(guarantee).split()
         assert "\n" not in stop["guarantee"]
         assert stop["value"] == float(Fraction(stop["alpha"]))
-        assert float(stop["threshold"]) == setting.controller._threshold(stop["alpha"])
+        assert float(stop["threshold"]) == setting.controller.threshold_at(stop["alpha"])
 
 
 def test_starts_at_the_calibrated_alpha(setting):

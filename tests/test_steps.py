@@ -76,7 +76,7 @@ def test_one_threshold_sorts_nothing(draw, monkeypatch):
         controller.predict_set(proba)
         assert max(sorts, default=0) <= steps_module._FEW
         sorts.clear()
-        thresholds = [controller._threshold(alpha) for alpha in (0.05, 0.1, 0.2)]
+        thresholds = [controller.threshold_at(alpha) for alpha in (0.05, 0.1, 0.2)]
         assert thresholds[1] == controller.threshold_
         assert controller.risk_curve_.most_tied >= 1
         assert len(sorts) == 1

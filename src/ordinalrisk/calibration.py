@@ -1,19 +1,31 @@
-r"""Thresholds from risk curves, and what they guarantee. Calibration never sees a probability.
+r"""Thresholds from the losses of calibration rows. Calibration never sees a probability.
 
 For exchangeable rows (Theorem 1) the expected loss of a new row is at most ``alpha`` at
 
 .. math:: \hat\tau = \sup \Big\{ \tau : \sum_{i=1}^n L_i(\tau) \le (n + 1)\,\alpha - B \Big\}.
+
+Rows with weights :math:`w_i`, likelihood ratios of a new population to theirs, count as often as these say,
+and so does the new row (Tibshirani et al. 2019, Angelopoulos et al. 2024):
+
+.. math:: \sum_i w_i L_i(\tau) \le \Big(\sum_i w_i + w\Big)\,\alpha - w B.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ordinalrisk import confidence_bounds
 from ordinalrisk.exact import decimal_text
 from ordinalrisk.risk_curve import RiskCurve
+from ordinalrisk.strata import Stratum
 
 
 def checked_alpha(alpha: Fraction, bound: Fraction) -> Fraction:
@@ -28,7 +40,7 @@ def checked_alpha(alpha: Fraction, bound: Fraction) -> Fraction:
 
 
 def rows_needed(alpha: Fraction, bound: Fraction) -> int:
-    """The fewest calibration rows with which a risk of ``alpha`` can be certified.
+    """The fewest calibration rows with which an expected loss of ``alpha`` can be certified.
 
     Examples
     --------
@@ -38,9 +50,14 @@ def rows_needed(alpha: Fraction, bound: Fraction) -> int:
     return math.ceil(bound / alpha) - 1
 
 
-def loss_budget(alpha: Fraction, bound: Fraction, n_rows: int) -> Fraction:
-    """What the losses of the calibration rows may add up to; negative where nothing can be certified."""
-    return (n_rows + 1) * checked_alpha(alpha, bound) - bound
+def loss_budget(
+    alpha: Fraction, bound: Fraction, weight: Fraction | int, own: Fraction | int = 1
+) -> Fraction:
+    """What the losses of calibration rows may add up to; negative where nothing can be certified.
+
+    ``weight`` is that of all calibration rows, their number if they have none, ``own`` that of the new row.
+    """
+    return (weight + own) * checked_alpha(alpha, bound) - own * bound
 
 
 def expectation_threshold(curve: RiskCurve, alpha: Fraction) -> float:
@@ -48,7 +65,111 @@ def expectation_threshold(curve: RiskCurve, alpha: Fraction) -> float:
 
     Minus infinity, full sets, where nothing can be certified; infinity, single labels, where every step fits.
     """
-    return curve.first_level_above(loss_budget(alpha, curve.bound, curve.n_rows))
+    if curve.n_rows == 0:
+        return -math.inf
+    own = curve.weight / curve.n_rows  # 1, unless rows are weighted: then this is for a row of mean weight
+    return curve.first_level_above(loss_budget(alpha, curve.bound, curve.weight, own))
+
+
+def thresholds_by_weight(
+    curve: RiskCurve, alpha: Fraction, weights: NDArray[np.float64] | Sequence[Fraction]
+) -> NDArray[np.float64]:
+    """The threshold of each new row by its weight, exactly; equal weights are looked up once."""
+    distinct, place = np.unique(np.asarray(weights), return_inverse=True)
+    budgets = [loss_budget(alpha, curve.bound, curve.weight, Fraction(weight)) for weight in distinct]
+    found: NDArray[np.float64] = np.array([curve.first_level_above(budget) for budget in budgets])[place]
+    return found
+
+
+def share_beyond(curve: RiskCurve, alpha: Fraction) -> Fraction:
+    """The share of new rows that may leave out the labels at the threshold itself, so that no budget is left.
+
+    With it the expected loss lies within ``B / (n + 1)`` of ``alpha``, however many rows tie: a loss that is
+    averaged over the coin is continuous in the threshold.
+    """
+    threshold = expectation_threshold(curve, alpha)
+    if not math.isfinite(threshold):
+        return Fraction(0)  # full sets, or single labels: there is nothing to spend or nothing to spend it on
+    spent = curve.total_loss(threshold)
+    left = loss_budget(alpha, curve.bound, curve.weight) - spent
+    return left / (curve.total_loss(math.nextafter(threshold, math.inf)) - spent)
+
+
+class Promise(ABC):
+    """What is promised of the loss of new cases, and the threshold that keeps it."""
+
+    @abstractmethod
+    def threshold(self, stratum: Stratum, alpha: Fraction) -> float:
+        """The largest threshold of which the promise is known to hold; infinite if any is."""
+
+    @abstractmethod
+    def rows_needed(self, stratum: Stratum, alpha: Fraction) -> int:
+        """The fewest independent units with which anything can be certified."""
+
+
+@dataclass(frozen=True)
+class Expectation(Promise):
+    """The expected loss, over calibrations too, is at most ``alpha``."""
+
+    def threshold(self, stratum: Stratum, alpha: Fraction) -> float:  # noqa: D102
+        if alpha >= stratum.curve.bound:
+            return math.inf
+        return expectation_threshold(stratum.curve, alpha)
+
+    def rows_needed(self, stratum: Stratum, alpha: Fraction) -> int:  # noqa: D102
+        return rows_needed(alpha, stratum.curve.bound)
+
+
+@dataclass(frozen=True)
+class HighProbability(Promise):
+    """The expected loss is at most ``alpha`` with probability ``1 - delta`` over calibrations.
+
+    ``bound`` names a bound of :mod:`ordinalrisk.confidence_bounds`, or is ``"auto"`` for the tightest.
+    """
+
+    delta: Fraction
+    bound: str = "auto"
+
+    def bound_for(self, stratum: Stratum) -> str:
+        """The name of the bound that serves these losses."""
+        return self._bound(stratum.two_valued)
+
+    def needs_totals_only(self, two_valued: bool) -> bool:
+        """Whether it does not matter whose loss steps where."""
+        return self._bound(two_valued) != "betting"
+
+    def _bound(self, two_valued: bool) -> str:
+        if self.bound == "auto":
+            return confidence_bounds.tightest_bound(two_valued)
+        if self.bound == "binomial" and not two_valued:
+            raise ValueError(
+                'bound="binomial" is for losses that are 0 or the largest one, as those of "coverage" are; '
+                'take "betting" or "hoeffding_bentkus" for this loss.'
+            )
+        return self.bound
+
+    def threshold(self, stratum: Stratum, alpha: Fraction) -> float:  # noqa: D102
+        curve, n = stratum.curve, stratum.curve.n_rows
+        if alpha >= curve.bound:
+            return math.inf
+        if n == 0:
+            return -math.inf
+        relative, unit = alpha / curve.bound, curve.unit / curve.bound
+        match self.bound_for(stratum):
+            case "binomial":
+                missed = confidence_bounds.binomial_budget(n, relative, self.delta)
+                return curve.first_level_above(missed * curve.bound)
+            case "hoeffding_bentkus":
+                total = confidence_bounds.hoeffding_bentkus_budget(n, relative, self.delta, unit)
+                return curve.first_level_above(total * curve.bound)
+            case _:
+                if stratum.steps is None:
+                    raise ValueError("the betting bound needs to know whose loss steps where")
+                return confidence_bounds.betting_threshold(stratum.steps, unit, relative, self.delta)
+
+    def rows_needed(self, stratum: Stratum, alpha: Fraction) -> int:  # noqa: D102
+        relative = alpha / stratum.curve.bound
+        return confidence_bounds.units_needed(self.bound_for(stratum), relative, self.delta)
 
 
 def warn_if_uncertified(alpha: Fraction, bound: Fraction, n_rows: int, stacklevel: int = 3) -> None:
@@ -60,72 +181,3 @@ def warn_if_uncertified(alpha: Fraction, bound: Fraction, n_rows: int, stackleve
             f"{decimal_text(bound)}; got {n_rows}, so every set is the full scale.",
             stacklevel=stacklevel,
         )
-
-
-@dataclass(frozen=True)
-class Guarantee:
-    """What holds for a new row that is exchangeable with the calibration rows.
-
-    Attributes
-    ----------
-    alpha : Fraction
-        The expected loss is at most this (Theorem 1).
-    lower_bound : Fraction or None
-        The expected loss is at least this, ``alpha - (M + 2) B / (n + 1)``, for independent rows of which
-        never more than ``M`` step at one level (Theorem 4, with the ``M`` observed); None where the theorem
-        does not apply.
-    n_rows, bound, most_tied
-        ``n``, ``B`` and ``M``.
-    certified : bool
-        False where there are too few rows for ``alpha``: every set is the full scale.
-    saturated : bool
-        True where even single labels keep within ``alpha``: the realised risk stays below it.
-    """
-
-    alpha: Fraction
-    lower_bound: Fraction | None
-    n_rows: int
-    bound: Fraction
-    most_tied: int
-    certified: bool
-    saturated: bool
-
-    def __str__(self) -> str:
-        alpha = decimal_text(self.alpha)
-        lines = [
-            f"The expected loss of a new case is at most {alpha},",
-            "if it is exchangeable with the calibration rows",
-            f"(n = {self.n_rows} rows, losses from 0 to B = {decimal_text(self.bound)}).",
-        ]
-        if not self.certified:
-            needed = rows_needed(self.alpha, self.bound)
-            lines.append(
-                f"They are too few, so every set holds all labels. At least {needed} rows are needed."
-            )
-        elif self.saturated:
-            lines.append(f"Single labels already achieve it: the risk saturates below {alpha}.")
-        elif self.lower_bound is not None and self.lower_bound > 0:
-            lines.append(
-                f"It is at least {float(self.lower_bound):.6g} if the rows are independent and never"
-            )
-            lines.append(
-                f"more than M = {self.most_tied} of them, the most seen here, change their loss at one"
-            )
-            lines.append("level (Theorem 4).")
-        return "\n".join(lines)
-
-
-def expectation_guarantee(curve: RiskCurve, alpha: Fraction) -> Guarantee:
-    """The guarantee of :func:`expectation_threshold` in numbers."""
-    threshold = expectation_threshold(curve, alpha)
-    inner = math.isfinite(threshold)
-    slack = (curve.most_tied + 2) * curve.bound / (curve.n_rows + 1)
-    return Guarantee(
-        alpha=alpha,
-        lower_bound=alpha - slack if inner else None,
-        n_rows=curve.n_rows,
-        bound=curve.bound,
-        most_tied=curve.most_tied,
-        certified=threshold != -math.inf,
-        saturated=threshold == math.inf,
-    )

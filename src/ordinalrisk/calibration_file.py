@@ -1,6 +1,6 @@
 """Saved calibrations, with exact numbers.
 
-The threshold is written as a hexadecimal float beside the decimal one, rationals as ratios, levels with all
+Thresholds are written as hexadecimal floats beside the decimal ones, rationals as ratios, levels with all
 their digits.
 """
 
@@ -8,42 +8,51 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from fractions import Fraction
 from itertools import pairwise
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ordinalrisk.calibration import checked_alpha, expectation_threshold
+from ordinalrisk.calibrating import Calibration
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.exact import as_fraction, from_json, to_json
 from ordinalrisk.growth import GROWTH_RULES
-from ordinalrisk.labels import as_classes
+from ordinalrisk.labels import Classes, as_classes
 from ordinalrisk.losses import loss_from_dict
 from ordinalrisk.risk_curve import RiskCurve
 from ordinalrisk.saved_document import Schema, refusal, require
 from ordinalrisk.score_columns import ScoreColumns
 from ordinalrisk.steps import SortedSteps
+from ordinalrisk.strata import Strata, Stratum
+from ordinalrisk.unit_steps import UnitSteps
 
 if TYPE_CHECKING:
     from ordinalrisk.controller import RiskController
 
 SCHEMA = Schema(
     "ordinalrisk calibration",
-    2,
+    3,
     (
         "classes",
         "loss",
         "growth",
         "alpha",
-        "threshold",
-        "n_rows",
-        "bound",
-        "curve",
+        "options",
+        "unit",
+        "shift",
+        "groups",
+        "strata",
         "data_blake3",
         "columns",
     ),
 )
+_OPTIONS = ("delta", "bound", "condition_on", "randomize")
+_STRATUM = ("group", "label", "n_rows", "threshold", "curve", "steps")
+_CURVE = ("unit", "bound", "n_rows", "weight", "most_tied", "levels", "totals")
 
 
 def write(controller: RiskController, path: str | PathLike[str]) -> None:
@@ -56,109 +65,263 @@ def text_of(controller: RiskController) -> str:
     return SCHEMA.text(_values(controller))
 
 
-def _values(controller: RiskController) -> dict[str, Any]:
-    curve = controller.risk_curve_
-    document: dict[str, Any] = {
-        "classes": controller.classes_.tolist(),
-        "loss": controller.loss.to_dict(),
-        "growth": {"name": controller.growth.name, "point": controller.growth.point},
-        "alpha": to_json(controller.alpha),
-        "threshold": {"hex": controller.threshold_.hex(), "decimal": repr(controller.threshold_)},
-        "n_rows": curve.n_rows,
-        "bound": str(curve.bound),
-        "curve": {
-            "unit": str(curve.unit),
-            "most_tied": curve.most_tied,
-            "levels": curve.levels.tolist(),
-            "totals": curve.totals.tolist(),
-        },
-        "data_blake3": controller.data_blake3_,
-        "columns": None if controller.columns_ is None else controller.columns_.to_dict(),
-    }
-    for label in document["classes"]:
-        if not isinstance(label, str | int | float):
-            raise ValueError(f"Class {label!r} can't be saved; classes must be strings or numbers.")
-        if isinstance(label, float) and not math.isfinite(label):
-            raise ValueError(f"Class {label!r} can't be saved; numbers among the classes must be finite.")
-    return document
-
-
 def read(path: str | PathLike[str]) -> RiskController:
     """Load a calibrated controller, or nothing."""
-    document = SCHEMA.read(path)
-    field = ""
-    try:
-        field = "loss"
-        loss = loss_from_dict(document["loss"])
-        field = "growth"
-        require(set(document["growth"]) == {"name", "point"}, "must have a name and a point")
-        growth = GROWTH_RULES[document["growth"]["name"]](document["growth"]["point"])
-        field = "classes"
-        require(
-            isinstance(document["classes"], list)
-            and all(isinstance(label, str | int | float) for label in document["classes"]),
-            "must be a list of strings or numbers",
-        )
-        classes = as_classes(document["classes"])
+    saved = SCHEMA.read(path)
+    with _naming(path, "loss"):
+        loss = loss_from_dict(saved["loss"])
+    with _naming(path, "growth"):
+        require(set(saved["growth"]) == {"name", "point"}, "must have a name and a point")
+        growth = GROWTH_RULES[saved["growth"]["name"]](saved["growth"]["point"])
+    with _naming(path, "classes"):
+        classes = as_classes(_names(saved["classes"]))
         costs = CostTable.of(loss, len(classes))
-        field = "alpha"
-        alpha = from_json(document["alpha"])
-        checked_alpha(as_fraction(alpha), costs.bound)
-        field = "bound"
-        require(as_fraction(document["bound"]) == costs.bound, "is not that of the loss")
-        field = "n_rows"
-        n_rows = document["n_rows"]
-        require(type(n_rows) is int and n_rows > 0, "must be a positive whole number")
-        field = "curve"
-        curve = _curve(document["curve"], n_rows, costs)
-        field = "threshold"
-        threshold = float.fromhex(document["threshold"]["hex"])
-        require(
-            threshold == float(document["threshold"]["decimal"]), "differs between hexadecimal and decimal"
-        )
-        require(
-            threshold == expectation_threshold(curve, as_fraction(alpha)), "does not follow from the curve"
-        )
-        field = "data_blake3"
-        digest = document["data_blake3"]
-        require(
-            isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest) is not None, "must be a digest"
-        )
-        field = "columns"
-        described = document["columns"]
+    with _naming(path, "alpha"):
+        alpha = _alpha(saved["alpha"], classes)
+    with _naming(path, "options"):
+        controller = _controller(loss, alpha, growth, classes, saved["options"])
+    with _naming(path, "unit"):
+        require(saved["unit"] in ("row", "cluster"), "must be row or cluster")
+    with _naming(path, "shift"):
+        shift, class_weights = _shift(saved["shift"], classes)
+    with _naming(path, "groups"):
+        groups = None if saved["groups"] is None else tuple(_names(saved["groups"]))
+        require(groups is None or 0 < len(set(groups)) == len(groups), "must be distinct names")
+    with _naming(path, "strata"):
+        told_apart = _ToldApart(saved["unit"], shift is not None, groups, controller.condition_on is not None)
+        strata = _strata(saved["strata"], told_apart, costs)
+    with _naming(path, "data_blake3"):
+        digest = saved["data_blake3"]
+        require(isinstance(digest, str) and bool(re.fullmatch("[0-9a-f]{64}", digest)), "must be a digest")
+    with _naming(path, "columns"):
+        described = saved["columns"]
         columns = None if described is None else ScoreColumns.from_dict(described)
         require(columns is None or len(columns.scores) == len(classes), "must have a column for each class")
+    with _naming(path, "alpha"):
+        controller.adopt(
+            Calibration(costs, classes, strata, digest, saved["unit"], shift, class_weights, columns)
+        )
+    with _naming(path, "strata"):
+        for part, threshold in zip(saved["strata"], controller.thresholds_, strict=True):
+            found = float.fromhex(part["threshold"]["hex"])
+            require(found == float(part["threshold"]["decimal"]), "differs between hexadecimal and decimal")
+            require(found == threshold, "has a threshold that does not follow from its curve")
+    return controller
+
+
+@contextmanager
+def _naming(path: str | PathLike[str], field: str) -> Iterator[None]:
+    """Say which field can't be read."""
+    try:
+        yield
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise refusal(path, field, f"is not valid: {str(error).rstrip('.')}") from None
 
+
+def _values(controller: RiskController) -> dict[str, Any]:
+    calibration = controller.calibration_
+    strata = calibration.strata
+    alpha = controller.alpha
+    return {
+        "classes": _saved_names(calibration.classes.tolist(), "Class", "classes"),
+        "loss": controller.loss.to_dict(),
+        "growth": {"name": controller.growth.name, "point": controller.growth.point},
+        "alpha": [to_json(alpha[label]) for label in calibration.classes.tolist()]
+        if isinstance(alpha, Mapping)
+        else to_json(alpha),
+        "options": {
+            "delta": None if controller.delta is None else to_json(controller.delta),
+            "bound": controller.bound,
+            "condition_on": controller.condition_on,
+            "randomize": controller.randomize,
+        },
+        "unit": calibration.unit,
+        "shift": [str(weight) for weight in calibration.class_weights]
+        if calibration.class_weights
+        else calibration.shift,
+        "groups": None if strata.groups is None else _saved_names([*strata.groups], "Group", "groups"),
+        "strata": [
+            _saved_stratum(part, threshold)
+            for part, threshold in zip(strata.parts, controller.thresholds_, strict=True)
+        ],
+        "data_blake3": calibration.data_blake3,
+        "columns": None if calibration.columns is None else calibration.columns.to_dict(),
+    }
+
+
+def _saved_names(names: list[Any], kind: str, plural: str) -> list[Any]:
+    for name in names:
+        if not isinstance(name, str | int | float):
+            raise ValueError(f"{kind} {name!r} can't be saved; {plural} must be strings or numbers.")
+        if isinstance(name, float) and not math.isfinite(name):
+            raise ValueError(f"{kind} {name!r} can't be saved; numbers among the {plural} must be finite.")
+    return names
+
+
+def _names(saved: Any) -> list[Any]:
+    require(
+        isinstance(saved, list) and all(isinstance(name, str | int | float) for name in saved),
+        "must be a list of strings or numbers",
+    )
+    names: list[Any] = saved
+    return names
+
+
+def _alpha(saved: Any, classes: Classes) -> Any:
+    if not isinstance(saved, list):
+        return from_json(saved)
+    return dict(zip(classes.tolist(), map(from_json, saved), strict=True))
+
+
+def _controller(loss: Any, alpha: Any, growth: Any, classes: Classes, options: Any) -> RiskController:
     from ordinalrisk.controller import RiskController
 
-    controller = RiskController(loss=loss, alpha=alpha, growth=growth, classes=classes)
-    return controller._calibrated(costs, classes, curve, threshold, digest, columns)
+    require(set(options) == set(_OPTIONS), f"must have {', '.join(_OPTIONS)}")
+    require(isinstance(options["randomize"], bool), "must have true or false for randomize")
+    delta = None if options["delta"] is None else from_json(options["delta"])
+    return RiskController(loss, alpha, growth, classes, **(options | {"delta": delta}))
 
 
-def _curve(saved: dict[str, Any], n_rows: int, costs: CostTable) -> RiskCurve:
-    levels = np.array(saved["levels"], np.float64)
-    totals = saved["totals"]
+def _shift(saved: Any, classes: Classes) -> tuple[str | None, tuple[Fraction, ...] | None]:
+    if not isinstance(saved, list):
+        require(saved in (None, "covariates"), "must be covariates, the ratios of the classes, or nothing")
+        return saved, None
+    weights = tuple(as_fraction(weight) for weight in saved)
+    require(
+        len(weights) == len(classes) and min(weights) >= 0 < max(weights), "must have a ratio for each class"
+    )
+    return "labels", weights
+
+
+class _ToldApart(NamedTuple):
+    """What the strata must fit."""
+
+    unit: str
+    weighted: bool
+    groups: tuple[Any, ...] | None
+    by_label: bool
+
+
+def _strata(saved: Any, told_apart: _ToldApart, costs: CostTable) -> Strata:
+    groups, n_labels = told_apart.groups, costs.n_classes if told_apart.by_label else 1
+    keys = [
+        (group if groups is not None else None, label if told_apart.by_label else None)
+        for group in range(1 if groups is None else len(groups))
+        for label in range(n_labels)
+    ]
+    require(isinstance(saved, list) and len(saved) == len(keys), f"must be a list of {len(keys)}")
+    parts = [_stratum(part, *key, told_apart, costs) for part, key in zip(saved, keys, strict=True)]
+    require(any(part.n_rows for part in parts), "must have rows")
+    return Strata(tuple(parts), groups, n_labels)
+
+
+def _stratum(
+    saved: Any, group: int | None, label: int | None, told_apart: _ToldApart, costs: CostTable
+) -> Stratum:
+    require(set(saved) == set(_STRATUM), f"must have {', '.join(_STRATUM)}")
+    require((saved["group"], saved["label"]) == (group, label), "is not in the order of groups and classes")
+    n_rows, steps = saved["n_rows"], saved["steps"]
+    require(_is_count(n_rows), "must have a whole number of rows")
+    table = costs.units if label is None else costs.units[label]
+    curve = _curve(
+        saved["curve"], steps is not None, n_rows, int(table.max()) * costs.unit, told_apart, costs
+    )
+    if steps is not None:
+        steps = _unit_steps(steps, curve.n_rows)
+        curve = RiskCurve(
+            steps.steps(int(curve.bound / curve.unit)),
+            unit=curve.unit,
+            n_rows=curve.n_rows,
+            bound=curve.bound,
+            weight=curve.weight,
+        )
+    _require_totals(curve, n_rows)
+    alike = bool((table[table > 0] == table.max()).all()) and curve.n_rows == n_rows
+    return Stratum(group, label, n_rows, curve, alike, steps)
+
+
+def _curve(
+    saved: Any, has_steps: bool, n_rows: int, bound: Fraction, told_apart: _ToldApart, costs: CostTable
+) -> RiskCurve:
+    require(set(saved) == set(_CURVE), f"must have curves with {', '.join(_CURVE)}")
+    unit, weight, units = as_fraction(saved["unit"]), as_fraction(saved["weight"]), saved["n_rows"]
+    require(as_fraction(saved["bound"]) == bound, "has another largest loss than the loss")
+    clustered = told_apart.unit == "cluster"
+    require(
+        _is_count(units) and (units <= n_rows if clustered else units == n_rows),
+        "has other rows than it says",
+    )
+    require(unit > 0, "has a unit that is none")
+    if not told_apart.weighted:
+        whole = costs.unit / unit
+        require(whole.denominator == 1 if clustered else whole == 1, "has another unit than the loss")
+        require(weight == units, "has weights without a shift")
+    require(weight > 0 or not n_rows or told_apart.weighted, "has no weight")
+    if has_steps:
+        require(saved["levels"] is None and saved["totals"] is None, "must have steps or levels, not both")
+        empty = SortedSteps(np.empty(0), np.empty(0, np.int64), 0)
+        return RiskCurve(empty, unit=unit, n_rows=units, bound=bound, weight=weight)
+    levels, totals = np.array(saved["levels"], np.float64), saved["totals"]
     require(
         isinstance(totals, list) and all(type(total) is int and total > 0 for total in totals),
         "must have positive whole totals",
     )
-    ties = saved["most_tied"]
-    require(
-        type(ties) is int and (1 if totals else 0) <= ties <= (n_rows if totals else 0),
-        "must have between 1 and n_rows rows tied at a level, none without levels",
-    )
-    small = not totals or max(totals) < 2**63
-    steps = SortedSteps(levels, np.array(totals, np.int64 if small else object), ties)
-    curve = RiskCurve(steps, unit=as_fraction(saved["unit"]), n_rows=n_rows, bound=costs.bound)
-    require(levels.shape == curve.totals.shape and levels.ndim == 1, "must have a total for each level")
+    require(levels.shape == (len(totals),), "must have a total for each level")
     require(
         bool(np.isfinite(levels).all() and (np.diff(levels) > 0).all()), "must have increasing finite levels"
     )
     require(all(a < b for a, b in pairwise(totals)), "must have increasing totals")
-    require(curve.unit == costs.unit, "has another unit than the loss")
+    small = not totals or max(totals) < 2**63
+    steps = SortedSteps(levels, np.array(totals, np.int64 if small else object), saved["most_tied"])
+    return RiskCurve(steps, unit=unit, n_rows=units, bound=bound, weight=weight)
+
+
+def _unit_steps(saved: Any, n_units: int) -> UnitSteps:
+    require(set(saved) == {"at", "unit", "by"}, "must have steps with at, unit and by")
+    at, unit = np.array(saved["at"], np.float64), np.array(saved["unit"], np.int64)
+    by = saved["by"]
     require(
-        curve.total_loss(math.inf) <= n_rows * costs.bound, "has a larger total than so many rows can have"
+        isinstance(by, list) and all(type(step) is int and step > 0 for step in by), "must have whole steps"
     )
-    return curve
+    require(at.shape == unit.shape == (len(by),), "must have a level and a unit for each step")
+    require(bool(np.isfinite(at).all()), "must have finite levels")
+    require(bool(((unit >= 0) & (unit < n_units)).all()), "must have steps of its own units")
+    return UnitSteps(at, unit, np.array(by, np.int64 if sum(by) < 2**63 else object), n_units)
+
+
+def _require_totals(curve: RiskCurve, n_rows: int) -> None:
+    ties, any_levels = curve.most_tied, len(curve.levels) > 0
+    require(
+        type(ties) is int and (1 if any_levels else 0) <= ties <= (n_rows if any_levels else 0),
+        "must have between 1 and n_rows rows tied at a level, none without levels",
+    )
+    require(
+        curve.total_loss(math.inf) <= curve.weight * curve.bound,
+        "has a larger total than so many rows can have",
+    )
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _saved_stratum(part: Stratum, threshold: float) -> dict[str, Any]:
+    curve, steps = part.curve, part.steps
+    return {
+        "group": part.group,
+        "label": part.label,
+        "n_rows": part.n_rows,
+        "threshold": {"hex": threshold.hex(), "decimal": repr(threshold)},
+        "curve": {
+            "unit": str(curve.unit),
+            "bound": str(curve.bound),
+            "n_rows": curve.n_rows,
+            "weight": str(curve.weight),
+            "most_tied": curve.most_tied,
+            "levels": curve.levels.tolist() if steps is None else None,
+            "totals": curve.totals.tolist() if steps is None else None,
+        },
+        "steps": None
+        if steps is None
+        else {"at": steps.at.tolist(), "unit": steps.unit.tolist(), "by": steps.by.tolist()},
+    }

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
 from os import PathLike
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ordinalrisk import calibration_file, html_repr
-from ordinalrisk.calibration import (
-    Guarantee,
-    checked_alpha,
-    expectation_guarantee,
-    expectation_threshold,
-    warn_if_uncertified,
-)
+from ordinalrisk.calibrating import Calibration, Calibrator, RowExtras, by_class
+from ordinalrisk.calibration import Expectation, HighProbability, Promise, checked_alpha
+from ordinalrisk.combining import require_theorem
+from ordinalrisk.confidence_bounds import checked_bound, checked_delta
 from ordinalrisk.cost_table import CostTable
-from ordinalrisk.device import beside
+from ordinalrisk.device import beside, to_host
 from ordinalrisk.exact import as_fraction, as_number
-from ordinalrisk.fingerprint import Fingerprint, fingerprint
 from ordinalrisk.growth import as_growth
+from ordinalrisk.guarantees import Guarantee, guarantee_of, guarantee_of_all
+from ordinalrisk.hull import Ends, ends_by_label, ends_by_row
 from ordinalrisk.intervals import IntervalSet
-from ordinalrisk.labels import Classes, class_indices, require_column_order, resolve_classes
+from ordinalrisk.labels import Classes, as_classes, class_indices, require_column_order, resolve_classes
 from ordinalrisk.losses import as_loss
 from ordinalrisk.probabilities import as_matrix, to_numpy
-from ordinalrisk.risk_curve import RiskCurve
 from ordinalrisk.score_columns import ScoreColumns
-from ordinalrisk.steps import Steps
+from ordinalrisk.thresholds import Thresholds
+
+_ROWS_AT_ONCE = 65_536
+_PARAMETERS = ("loss", "alpha", "growth", "classes", "delta", "bound", "condition_on", "randomize")
 
 
 class RiskController:
@@ -43,26 +50,46 @@ class RiskController:
     loss : IntervalLoss, str or table
         What a miss costs: a :class:`WeightedLoss`, a :class:`DivergenceLoss`, a :class:`CostTableLoss` or its
         table, ``"coverage"`` or ``"divergence"``.
-    alpha : number
+    alpha : number or mapping
         The largest expected loss, between 0 and the loss's largest value. It means the decimals that are
-        written: 0.29 is 29/100.
+        written: 0.29 is 29/100. A mapping gives each class its own, which implies ``condition_on="label"``.
     growth : GrowthRule or str
         How intervals grow: ``"frontier"`` (smallest), ``"adaptive"``, ``"paper"`` or ``"rps"``.
     classes : sequence, optional
         The labels in order. By default those of an ordered categorical ``y``, else ``0 .. K-1``.
+    delta : number, optional
+        Keep the expected loss within ``alpha`` with probability ``1 - delta`` over the draw of the
+        calibration rows, not just on average over them.
+    bound : {"auto", "binomial", "hoeffding_bentkus", "betting"}
+        The bound behind ``delta``: by default the tightest that is valid for the loss.
+    condition_on : {"label"}, optional
+        Keep the expected loss within ``alpha`` for each true class, not just on average over them.
+    randomize : bool
+        Let a coin decide about labels whose level is the threshold itself, so that the expected loss lies
+        within ``B / (n + 1)`` of ``alpha`` however many levels tie.
 
     Attributes
     ----------
-    threshold_ : float
-        The exact threshold: a label belongs to a set if its level is at least this.
-    risk_curve_ : RiskCurve
-        The total calibration loss at every threshold.
+    threshold_ : float or dict
+        The exact threshold: a label belongs to a set if its level is at least this. By group, by class, or by
+        both where each has its own; for a row of mean weight where rows have weights.
+    risk_curve_ : RiskCurve or dict
+        The total calibration loss at every threshold; a dict as for ``threshold_``.
     classes_ : array
         The labels in order.
+    n_rows_ : int
+        The number of calibration rows.
     data_blake3_ : str
         A fingerprint of the calibration data.
     columns_ : ScoreColumns or None
         Which columns the calibration data had, if they came from a file.
+    calibration_ : Calibration
+        All that predictions need.
+
+    Notes
+    -----
+    Options combine where a theorem covers both: ``delta`` with groups, clusters and ``condition_on``;
+    ``condition_on`` with these; ``randomize`` with groups and clusters; row weights with groups.
 
     References
     ----------
@@ -79,29 +106,68 @@ class RiskController:
     IntervalSet of 500 rows, 5 classes, mean size 3.1...
     """
 
-    threshold_: float
-    risk_curve_: RiskCurve
+    threshold_: Any
+    risk_curve_: Any
     classes_: Classes
+    n_rows_: int
     data_blake3_: str
     columns_: ScoreColumns | None
+    calibration_: Calibration
 
     def __init__(
-        self, loss: Any = "coverage", alpha: Any = 0.1, growth: Any = "frontier", classes: Any = None
+        self,
+        loss: Any = "coverage",
+        alpha: Any = 0.1,
+        growth: Any = "frontier",
+        classes: Any = None,
+        *,
+        delta: Any = None,
+        bound: str = "auto",
+        condition_on: str | None = None,
+        randomize: bool = False,
     ) -> None:
         self.loss = as_loss(loss)
-        self.alpha = as_number(alpha, "alpha")
+        by_label = isinstance(alpha, Mapping)
+        self.alpha = (
+            {label: as_number(risk, f"alpha of {label!r}") for label, risk in alpha.items()}
+            if by_label
+            else as_number(alpha, "alpha")
+        )
         self.growth = as_growth(growth)
         self.classes = classes
+        self.delta = None if delta is None else as_number(delta, "delta")
+        self.bound = bound
+        self.condition_on = "label" if by_label else condition_on
+        self.randomize = bool(randomize)
+        if self.condition_on not in (None, "label"):
+            raise ValueError(f'condition_on must be "label" or None; got {condition_on!r}.')
+        if bound != "auto":
+            checked_bound(bound)
+        if delta is not None:
+            checked_delta(delta)
+        elif bound != "auto":
+            raise ValueError(f"bound={bound!r} is for delta; give a delta too.")
+        require_theorem(self._options())
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in ("loss", "alpha", "growth", "classes") and hasattr(self, "threshold_"):
+        if name in _PARAMETERS and hasattr(self, "threshold_"):
             raise AttributeError(
                 f"{name} can't change after the calibration it was made for; make a new RiskController"
                 f"{', or pass alpha to predict_set' if name == 'alpha' else ''}."
             )
         super().__setattr__(name, value)
 
-    def calibrate(self, proba: Any, y: Any, *, point_labels: Any = None) -> RiskController:
+    def calibrate(
+        self,
+        proba: Any,
+        y: Any,
+        *,
+        groups: Any = None,
+        clusters: Any = None,
+        sample_weight: Any = None,
+        class_weight: Any = None,
+        point_labels: Any = None,
+    ) -> RiskController:
         """Find the exact threshold on rows with known labels.
 
         Parameters
@@ -111,6 +177,17 @@ class RiskController:
             A tensor on a GPU is calibrated with on the GPU.
         y : array-like of shape (n,)
             The true labels.
+        groups : array-like of shape (n,), optional
+            The group of each row. Each group gets its own threshold, and its own guarantee.
+        clusters : array-like of shape (n,), optional
+            Whom each row comes from. Rows of one patient are not independent: the clusters are what is
+            exchangeable, and the guarantee is for the mean loss of a new cluster.
+        sample_weight : array-like of shape (n,), optional
+            Likelihood ratios of a new population to that of these rows, up to a factor, if covariates have
+            shifted; see :func:`ordinalrisk.shift.covariate_ratios`.
+        class_weight : sequence or mapping, optional
+            Ratios of the new shares of the classes to those among these rows, if only the shares have
+            shifted; see :func:`ordinalrisk.shift.label_ratios`.
         point_labels : array-like of int, optional
             The label index each interval grows from, for a growth rule with ``point="given"``.
 
@@ -120,16 +197,15 @@ class RiskController:
         >>> RiskController(alpha=0.1).calibrate(proba, [1, 1, 2] + [0, 1, 2] * 6)
         RiskController(loss=WeightedLoss(), alpha=0.1, growth=FrontierGrowth(point='mode')): threshold inf ...
         """
-        matrix, labels, classes = self._rows(proba, y, self.classes)
-        costs = CostTable.of(self.loss, len(classes))
-        alpha = checked_alpha(as_fraction(self.alpha), costs.bound)
-        given = self.growth.given_points(point_labels, matrix)
-        steps = self.growth.steps(matrix, labels, costs, given)
-        curve = RiskCurve(steps, unit=costs.unit, n_rows=len(matrix), bound=costs.bound)
-        warn_if_uncertified(alpha, curve.bound, len(matrix))
-        return self._calibrated(
-            costs, classes, curve, expectation_threshold(curve, alpha), fingerprint(matrix, labels)
+        extras = RowExtras(groups, clusters, sample_weight)
+        require_theorem(
+            [*self._options(), *extras.used, *(["class_weight"] if class_weight is not None else [])]
         )
+        matrix, labels, classes = self._rows(proba, y, self.classes)
+        calibrator = self.calibrator(classes, class_weight=class_weight)
+        given = self.growth.given_points(point_labels, matrix)
+        calibrator.add(matrix, labels, replace(extras, point_labels=given))
+        return self._finished(calibrator.finish())
 
     def calibrate_batches(self, batches: Iterable[tuple[Any, Any]]) -> RiskController:
         """Find the exact threshold on rows that come in batches, of which only the losses' steps are kept.
@@ -150,23 +226,62 @@ class RiskController:
         """
         if self.growth.point == "given":
             raise ValueError('Batches bring no point labels; with point="given" use calibrate on all rows.')
-        classes, n_rows, digest = self.classes, 0, Fingerprint()
-        steps: list[Any] = []
+        classes, calibrator = self.classes, None
         for proba, y in batches:
             matrix, labels, classes = self._rows(to_numpy(proba, "proba"), y, classes)
-            costs = CostTable.of(self.loss, len(classes))
-            alpha = checked_alpha(as_fraction(self.alpha), costs.bound)
-            steps.append(self.growth.steps(matrix, labels, costs, None))
-            n_rows += len(matrix)
-            digest.update(matrix, labels)
-        if not steps:
+            if calibrator is None:
+                calibrator = self.calibrator(classes)
+            calibrator.add(matrix, labels)
+        if calibrator is None:
             raise ValueError("There are no batches to calibrate with.")
-        curve = RiskCurve(Steps.joined(steps), unit=costs.unit, n_rows=n_rows, bound=costs.bound)
-        warn_if_uncertified(alpha, curve.bound, n_rows)
-        threshold = expectation_threshold(curve, alpha)
-        return self._calibrated(costs, classes, curve, threshold, digest.hexdigest())
+        return self._finished(calibrator.finish())
 
-    def predict_set(self, proba: Any, *, alpha: Any = None, point_labels: Any = None) -> IntervalSet:
+    def calibrator(self, classes: Any, *, class_weight: Any = None) -> Calibrator:
+        """What takes in rows batch by batch for this controller, to be adopted when it is finished."""
+        known = as_classes(classes)
+        costs = CostTable.of(self.loss, len(known))
+        self._alphas(self.alpha, known, costs)
+        return Calibrator(
+            costs,
+            self.growth,
+            self._promise,
+            known,
+            by_label=self.condition_on == "label",
+            class_weight=class_weight,
+        )
+
+    def adopt(self, calibration: Calibration) -> RiskController:
+        """Take over a calibration that was made for this loss, growth rule and risk."""
+        return self._adopted(calibration, self._thresholds_at(self.alpha, calibration))
+
+    def _finished(self, calibration: Calibration) -> RiskController:
+        """Take it over, and say first where there are too few rows: a warning may be an error."""
+        thresholds = self._thresholds_at(self.alpha, calibration)
+        self._warn_if_uncertified(thresholds, self.alpha, calibration, stacklevel=4)
+        return self._adopted(calibration, thresholds)
+
+    def _adopted(self, calibration: Calibration, thresholds: Thresholds) -> RiskController:
+        strata = calibration.strata
+        self.calibration_, self._thresholds = calibration, thresholds
+        self.columns_ = calibration.columns
+        self.classes_ = calibration.classes
+        self.n_rows_ = strata.n_rows
+        self.risk_curve_ = strata.named([part.curve for part in strata.parts], calibration.classes)
+        self.data_blake3_ = calibration.data_blake3
+        self.threshold_ = strata.named(thresholds.values, calibration.classes)
+        return self
+
+    def predict_set(
+        self,
+        proba: Any,
+        *,
+        alpha: Any = None,
+        groups: Any = None,
+        unseen_groups: str = "error",
+        sample_weight: Any = None,
+        seed: Any = None,
+        point_labels: Any = None,
+    ) -> IntervalSet:
         """The interval of each row.
 
         Parameters
@@ -175,6 +290,15 @@ class RiskController:
             Class probabilities, as for :meth:`calibrate`. A tensor on a GPU gives intervals there.
         alpha : number, optional
             Another risk than the one calibrated for, from the same risk curve.
+        groups : array-like of shape (n,), optional
+            The group of each row, if the calibration has groups.
+        unseen_groups : {"error", "full"}
+            What rows of a group get that has no calibration rows: an error, or all labels.
+        sample_weight : array-like of shape (n,), optional
+            The likelihood ratio of each row, on the scale of those that were calibrated with. Each row then
+            has its own exact threshold.
+        seed : int or numpy Generator, optional
+            For randomized sets: equal seeds give equal sets.
         point_labels : array-like of int, optional
             As for :meth:`calibrate`.
 
@@ -187,15 +311,24 @@ class RiskController:
           0  0..1
           1  2
         """
-        threshold = self._threshold(alpha)
+        self._require_calibrated()
+        thresholds = self._thresholds if alpha is None else self._thresholds_at(alpha, self.calibration_)
         matrix = as_matrix(proba)
         K = matrix.shape[1]
         if len(self.classes_) != K:
             raise ValueError(f"proba has {K} columns, but the calibration had {len(self.classes_)} classes.")
         require_column_order(proba, self.classes_)
+        if alpha is not None:
+            self._warn_if_uncertified(thresholds, alpha, self.calibration_, stacklevel=3)
         given = self.growth.given_points(point_labels, matrix)
-        lower, upper = self.growth.intervals(matrix, self._costs, threshold, given)
-        return IntervalSet.of(lower, upper, self.classes_)
+        applied = thresholds.of_rows(
+            len(matrix), groups=groups, unseen_groups=unseen_groups, sample_weight=sample_weight, seed=seed
+        )
+        if isinstance(applied, float):
+            ends = self.growth.intervals(matrix, self.calibration_.costs, applied, given)
+        else:
+            ends = self._ends(matrix, applied, given)
+        return IntervalSet.of(*ends, self.classes_)
 
     def guarantee(self, alpha: Any = None) -> Guarantee:
         """What holds, in numbers; printed, in words.
@@ -210,9 +343,19 @@ class RiskController:
         Single labels already achieve it: the risk saturates below 0.1.
         """
         self._require_calibrated()
-        return expectation_guarantee(
-            self.risk_curve_, as_fraction(self.alpha if alpha is None else alpha, "alpha")
-        )
+        return self._guarantee(self.alpha if alpha is None else alpha, self.calibration_)
+
+    def threshold_at(self, alpha: Any) -> Any:
+        """What ``threshold_`` would be at another risk."""
+        self._require_calibrated()
+        values = self._thresholds_at(alpha, self.calibration_).values
+        return self.calibration_.strata.named(values, self.classes_)
+
+    @property
+    def thresholds_(self) -> list[float]:
+        """The threshold of each stratum, in the order of groups and classes."""
+        self._require_calibrated()
+        return self._thresholds.values
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the calibration to a JSON file, whole or not at all.
@@ -245,31 +388,83 @@ class RiskController:
         labels = beside(matrix, class_indices(y, resolved, len(matrix), remedy=remedy), "y")
         return matrix, labels, resolved
 
-    def _calibrated(
-        self,
-        costs: CostTable,
-        classes: Classes,
-        curve: RiskCurve,
-        threshold: float,
-        digest: str,
-        columns: ScoreColumns | None = None,
-    ) -> RiskController:
-        self._costs = costs
-        self.columns_ = columns
-        self.classes_ = classes
-        self.risk_curve_ = curve
-        self.data_blake3_ = digest
-        self.threshold_ = threshold
-        return self
+    @property
+    def _promise(self) -> Promise:
+        if self.delta is None:
+            return Expectation()
+        return HighProbability(as_fraction(self.delta), self.bound)
 
-    def _threshold(self, alpha: Any) -> float:
-        self._require_calibrated()
-        if alpha is None:
-            return self.threshold_
-        exact = as_fraction(alpha, "alpha")
-        threshold = expectation_threshold(self.risk_curve_, exact)
-        warn_if_uncertified(exact, self.risk_curve_.bound, self.risk_curve_.n_rows, stacklevel=4)
-        return threshold
+    def _options(self) -> list[str]:
+        """The options that are in use, by name."""
+        options = {
+            "delta": self.delta is not None,
+            "condition_on": self.condition_on is not None,
+            "randomize": self.randomize,
+        }
+        return [name for name, used in options.items() if used]
+
+    def _alphas(self, alpha: Any, classes: Classes, costs: CostTable) -> list[Fraction]:
+        """The risk of each class; one for all if there is no mapping."""
+        if not isinstance(alpha, Mapping):
+            return [checked_alpha(as_fraction(alpha, "alpha"), costs.bound)]
+        if self.condition_on is None:
+            raise ValueError('alpha by class needs a calibration with condition_on="label".')
+        risks = by_class(alpha, classes, "alpha")
+        return [checked_alpha(as_fraction(risk, "alpha"), costs.bound) for risk in risks]
+
+    def _part_alphas(self, alpha: Any, calibration: Calibration) -> list[Fraction]:
+        """The risk of each stratum."""
+        alphas = self._alphas(alpha, calibration.classes, calibration.costs)
+        labels = [part.label or 0 for part in calibration.strata.parts]
+        return [alphas[label] if len(alphas) > 1 else alphas[0] for label in labels]
+
+    def _thresholds_at(self, alpha: Any, calibration: Calibration) -> Thresholds:
+        alphas = self._part_alphas(alpha, calibration)
+        return Thresholds(calibration, self._promise, alphas, randomize=self.randomize)
+
+    def _guarantee(self, alpha: Any, calibration: Calibration) -> Guarantee:
+        strata, classes = calibration.strata, calibration.classes.tolist()
+        parts = [
+            guarantee_of(
+                self._promise,
+                part,
+                risk,
+                unit=calibration.unit,
+                shift=calibration.shift,
+                randomized=self.randomize,
+                group=None if strata.groups is None or part.group is None else strata.groups[part.group],
+                label=None if part.label is None else classes[part.label],
+            )
+            for part, risk in zip(strata.parts, self._part_alphas(alpha, calibration), strict=True)
+        ]
+        return parts[0] if strata.is_one else guarantee_of_all(parts)
+
+    def _warn_if_uncertified(
+        self, thresholds: Thresholds, alpha: Any, calibration: Calibration, stacklevel: int
+    ) -> None:
+        if -math.inf in thresholds.values:
+            warnings.warn(str(self._guarantee(alpha, calibration).warning), stacklevel=stacklevel)
+
+    def _ends(
+        self, matrix: Any, thresholds: NDArray[np.float64], given: NDArray[np.int64] | None
+    ) -> tuple[Any, Any]:
+        """The ends of intervals whose threshold differs by row or label, some rows at a time."""
+        by_label, same = thresholds.shape[1] > 1, len(thresholds) == 1
+        parts: list[Ends] = []
+        for start in range(0, len(matrix), _ROWS_AT_ONCE):
+            rows = slice(start, start + _ROWS_AT_ONCE)
+            levels = self.growth.row_levels(
+                matrix[rows], self.calibration_.costs, None if given is None else given[rows]
+            )
+            mine = thresholds if same else thresholds[rows]
+            host: NDArray[np.float64] = to_host(levels)
+            parts.append(
+                ends_by_label(host, mine, self.calibration_.costs)
+                if by_label
+                else ends_by_row(host, mine[:, 0])
+            )
+        lower, upper = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return beside(matrix, lower, "lower"), beside(matrix, upper, "upper")
 
     def _require_calibrated(self) -> None:
         if not hasattr(self, "threshold_"):
@@ -278,9 +473,12 @@ class RiskController:
             raise NotFittedError("This RiskController is not calibrated yet; call calibrate(proba, y) first.")
 
     def __repr__(self) -> str:
-        text = f"RiskController(loss={self.loss!r}, alpha={self.alpha!r}, growth={self.growth!r})"
+        options = "".join(f", {name}={getattr(self, name)!r}" for name in self._options())
+        text = f"RiskController(loss={self.loss!r}, alpha={self.alpha!r}, growth={self.growth!r}{options})"
         if hasattr(self, "threshold_"):
-            text += f": threshold {self.threshold_:.6g} from {self.risk_curve_.n_rows} rows"
+            found = self.threshold_
+            count = f"{len(found)} thresholds" if isinstance(found, dict) else f"threshold {found:.6g}"
+            text += f": {count} from {self.n_rows_} rows"
         return text
 
     def _repr_html_(self) -> str:

@@ -61,9 +61,14 @@ class GrowthRule(ABC):
         """
         matrix = as_matrix(proba)
         costs = CostTable.of(as_loss(loss), matrix.shape[1])
-        given = self.given_points(point_labels, matrix)
-        kernel = _backend(matrix).levels
-        levels: NDArray[np.float64] = _checked(kernel, matrix, costs.gains, self.name, self.point, given)
+        return self.row_levels(matrix, costs, self.given_points(point_labels, matrix))
+
+    def row_levels(
+        self, proba: NDArray[Any], costs: CostTable, given: NDArray[np.int64] | None
+    ) -> NDArray[np.float64]:
+        """The same of rows, a cost table and point labels that are checked already."""
+        kernel = _backend(proba).levels
+        levels: NDArray[np.float64] = _checked(kernel, proba, costs.gains, self.name, self.point, given)
         return levels
 
     def intervals(

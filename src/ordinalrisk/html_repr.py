@@ -51,7 +51,7 @@ def controller_html(controller: RiskController) -> str:
     else:
         lines |= {
             "classes": _names(controller.classes_.tolist()),
-            "calibrated on": f"{controller.risk_curve_.n_rows:,} rows",
+            "calibrated on": f"{controller.n_rows_:,} rows",
             "threshold": _threshold(controller.threshold_),
             "data": _code(_text(controller.data_blake3_, _DIGITS_SHOWN)),
         }

@@ -282,7 +282,7 @@ def _threshold_marks(controller: RiskController, alphas: Iterable[Any] | None) -
     exact = [as_fraction(alpha, "alpha") for alpha in (controller.alpha, *(alphas or ()))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the picture says which of them have too few rows
-        return [_Mark(alpha, controller._threshold(alpha)) for alpha in dict.fromkeys(exact)]
+        return [_Mark(alpha, controller.threshold_at(alpha)) for alpha in dict.fromkeys(exact)]
 
 
 def _drawn_steps(curve: RiskCurve, thresholds: Iterable[float]) -> tuple[NDArray[Any], NDArray[Any]]:

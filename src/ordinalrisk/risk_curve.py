@@ -39,7 +39,9 @@ class RiskCurve:
     unit : Fraction
         The unit of ``totals``.
     n_rows : int
-        The number of calibration rows.
+        The number of calibration rows, or of clusters where those are what is exchangeable.
+    weight : Fraction
+        The total weight of the rows: their number, unless they are weighted.
     bound : Fraction
         ``B``, the largest loss a row can have.
     most_tied : int
@@ -57,11 +59,20 @@ class RiskCurve:
     0.3
     """
 
-    def __init__(self, steps: AnySteps, *, unit: Fraction, n_rows: int, bound: Fraction) -> None:
+    def __init__(
+        self,
+        steps: AnySteps,
+        *,
+        unit: Fraction,
+        n_rows: int,
+        bound: Fraction,
+        weight: Fraction | None = None,
+    ) -> None:
         self._steps = steps
         self.unit = unit
         self.n_rows = n_rows
         self.bound = bound
+        self.weight = Fraction(n_rows) if weight is None else weight
 
     @classmethod
     def from_steps(
@@ -93,7 +104,7 @@ class RiskCurve:
 
     def risk(self, threshold: float) -> float:
         """The mean loss of the calibration rows at ``threshold``."""
-        return float(self.total_loss(threshold) / self.n_rows)
+        return float(self.total_loss(threshold) / self.weight)
 
     def first_level_above(self, budget: Fraction) -> float:
         """The largest threshold whose total loss is at most ``budget``.
@@ -114,8 +125,8 @@ class RiskCurve:
         return (
             np.array_equal(self.levels, other.levels)
             and np.array_equal(self.totals, other.totals)
-            and (self.unit, self.n_rows, self.bound, self.most_tied)
-            == (other.unit, other.n_rows, other.bound, other.most_tied)
+            and (self.unit, self.n_rows, self.bound, self.weight, self.most_tied)
+            == (other.unit, other.n_rows, other.bound, other.weight, other.most_tied)
         )
 
     def __repr__(self) -> str:

@@ -80,11 +80,11 @@ def calibrate(
         asked = columns.Asked(scores, label, logits, rescale)
         where, labels = columns.chosen(source, asked, given, terminal.note)
         costs = options.loss_of(loss, weights, positions, power, under, over, natural_units, labels)
-        controller = RiskController(costs, options.number(alpha, "--alpha"), rule)
+        controller = RiskController(costs, options.number(alpha, "--alpha"), rule, labels)
         _require_alpha(controller, len(labels))
         with terminal.noting_warnings(console), terminal.row_progress(source, "Calibrating") as progress:
             rows = streaming.FileRows(source, where, labels, progress=progress)
-            calibrated = streaming.calibrate(controller, rows, labels)
+            calibrated = streaming.calibrate(controller, rows)
         _write(calibrated, out)
     terminal.print_sentences(console, [loss_in_words(costs, [str(name) for name in labels])])
     console.print(str(calibrated.guarantee()))

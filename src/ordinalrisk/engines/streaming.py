@@ -6,6 +6,7 @@ its steps (to calibrate) or its counts (to evaluate).
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -183,17 +184,16 @@ class _LabelError(RowError):
     """A label that is none of the classes."""
 
 
-def calibrate(controller: RiskController, rows: FileRows, classes: Sequence[Any]) -> RiskController:
-    """``controller`` calibrated on a file whose labels are positions in ``classes``."""
-    names = as_classes(list(classes))
-    by_position = RiskController(controller.loss, controller.alpha, controller.growth)
+def calibrate(controller: RiskController, rows: FileRows) -> RiskController:
+    """``controller``, which knows its classes, calibrated on a file."""
+    calibrator = controller.calibrator(controller.classes)
     with rows.batches() as batches:
-        by_position.calibrate_batches((batch.proba, batch.labels) for batch in batches)
-    named = RiskController(controller.loss, controller.alpha, controller.growth, names)
-    curve, threshold = by_position.risk_curve_, by_position.threshold_
-    return named._calibrated(
-        by_position._costs, names, curve, threshold, by_position.data_blake3_, rows.columns
-    )
+        for batch in batches:
+            calibrator.add(batch.proba, batch.labels)
+    controller.adopt(calibrator.finish(rows.columns))
+    if warning := controller.guarantee().warning:
+        warnings.warn(warning, stacklevel=2)
+    return controller
 
 
 class Evaluated(NamedTuple):
@@ -206,7 +206,7 @@ class Evaluated(NamedTuple):
 def evaluate(controller: RiskController, rows: FileRows, alpha: Any = None) -> Evaluated:
     """How a file's rows, whose labels are known, were predicted."""
     tally, digest = Tally.empty(len(controller.classes_)), Fingerprint()
-    n_rows, n_calibrated = 0, controller.risk_curve_.n_rows
+    n_rows, n_calibrated = 0, controller.n_rows_
     with rows.batches() as batches:
         for batch in batches:
             tally += Tally.of(batch.labels, controller.predict_set(batch.proba, alpha=alpha))

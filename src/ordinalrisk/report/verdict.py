@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordinalrisk.calibration import Guarantee, rows_needed
+from ordinalrisk.calibration import rows_needed
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.estimates import Estimate
 from ordinalrisk.exact import decimal_text
+from ordinalrisk.guarantees import Guarantee
 from ordinalrisk.losses import IntervalLoss
 from ordinalrisk.tally import Tally
 

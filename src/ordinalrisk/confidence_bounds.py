@@ -1,0 +1,375 @@
+r"""How small a risk can be certified with confidence ``1 - delta``, from the losses of independent units.
+
+Losses and ``alpha`` are relative here: shares of the largest loss ``B``. At each threshold, safest first, the
+hypothesis :math:`R(\tau) \ge \alpha` is tested at level ``delta``, until it is not rejected. The risk is
+nondecreasing, so whoever goes too far has rejected a true hypothesis at one threshold that does not depend on
+the data: just above the last safe one. Candidates between two levels have the same losses, so that threshold
+is always among those tested, and no grid and no correction is needed.
+
+All three tests are monotone: smaller losses or a larger ``delta`` never turn a rejection around. So the
+search may bisect where it would have to scan otherwise.
+
+References
+----------
+Bates, Angelopoulos, Lei, Malik and Jordan, "Distribution-free, risk-controlling prediction sets", 2021:
+Hoeffding-Bentkus. Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", 2024.
+Voráček and Orabona, "STaR-Bets: Sequential target-recalculating bets for tighter confidence intervals", 2025.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ordinalrisk.exact import as_fraction, decimal_text
+from ordinalrisk.steps import last_of_each_level
+
+if TYPE_CHECKING:
+    from ordinalrisk.unit_steps import UnitSteps
+
+BOUNDS = ("binomial", "betting", "hoeffding_bentkus")
+
+ROUNDING = 1e-9  # the special functions are off by less, relatively
+UNIT_ROUNDING = 1e-14  # what each unit adds to that: some ten roundings of 2**-53 each
+SEED = 0
+BOLDEST = 0.99  # share of the wealth that the largest loss may cost: whoever stakes all never comes back
+BLOCKS = 16  # times that the spread of the losses is estimated anew; 8 and 64 give the same risk to 0.3 %
+
+Floats = NDArray[np.float64]
+
+
+def checked_bound(bound: str) -> str:
+    """``bound`` itself if there is one of that name."""
+    if bound not in BOUNDS:
+        raise ValueError(f"bound must be one of {', '.join(BOUNDS)}; got {bound!r}.")
+    return bound
+
+
+def checked_delta(delta: Any) -> Fraction:
+    """``delta`` as it is written, if it lies between 0 and 1."""
+    exact = as_fraction(delta, "delta")
+    if not 0 < exact < 1:
+        raise ValueError(
+            "delta must lie strictly between 0 and 1; "
+            f"got {decimal_text(exact)}. For a confidence of 90 % write 0.1."
+        )
+    return exact
+
+
+def tightest_bound(two_valued: bool) -> str:
+    """The bound to use where none is asked for; it depends on the loss, never on the data.
+
+    If every miss costs the same, the number of misses is binomial: its test is exact, and needs no order of
+    the units. Betting would gain what is lost to whole numbers, by the luck of the order: a realised risk of
+    0.62 ``alpha`` instead of 0.59 on average with 100 units and ``alpha = delta = 0.1``, the same with 1,000.
+
+    Otherwise betting, which alone learns how much smaller than ``B`` most losses are. On ordinal models with
+    divergence and weighted losses, 100 to 5,000 units, ``alpha`` from 0.05 to 0.2 and ``delta`` of 0.05 and
+    0.1, it was tighter than Hoeffding-Bentkus in every case: with the divergence of five classes, 300 units
+    and ``alpha = delta = 0.1``, the realised risk is 0.87 ``alpha`` on average instead of 0.67.
+
+    Examples
+    --------
+    >>> tightest_bound(two_valued=True), tightest_bound(two_valued=False)
+    ('binomial', 'betting')
+    """
+    return "binomial" if two_valued else "betting"
+
+
+def units_needed(bound: str, alpha: Fraction, delta: Fraction) -> int:
+    r"""The fewest units with which ``bound`` certifies a risk of ``alpha``, when none of them has a loss.
+
+    The smallest ``n`` with :math:`(1 - \alpha)^n \le \delta`; one or two more for betting, which
+    never stakes all.
+
+    Examples
+    --------
+    >>> alpha, delta = Fraction(1, 10), Fraction(1, 10)
+    >>> [units_needed(bound, alpha, delta) for bound in BOUNDS]
+    [22, 23, 22]
+    """
+    alpha, delta = _checked_alpha(alpha), checked_delta(delta)
+    certifies = _bets_on_no_loss_win if checked_bound(bound) == "betting" else _no_loss_is_rare
+    return _last_that(lambda n: not certifies(n, alpha, delta)) + 1
+
+
+def binomial_p_value(n_missed: int, n: int, alpha: Fraction) -> float:
+    r""":math:`P(\mathrm{Binom}(n, \alpha) \le c)`: how likely so few misses are at a risk of ``alpha``.
+
+    Examples
+    --------
+    >>> binomial_p_value(0, 2, Fraction(1, 2))
+    0.25
+    """
+    from scipy.special import betainc
+
+    if n_missed < 0:
+        return 0.0
+    if n_missed >= n:
+        return 1.0
+    return float(betainc(n - n_missed, n_missed + 1, float(1 - alpha)))
+
+
+def binomial_budget(n: int, alpha: Fraction, delta: Fraction) -> int:
+    r"""The most misses ``c`` with :math:`P(\mathrm{Binom}(n, \alpha) \le c) \le \delta`; -1 if there is none.
+
+    For losses that are 0 or ``B``. Exact: where rounding could decide, the sum is taken in whole numbers.
+
+    Examples
+    --------
+    >>> binomial_budget(100, Fraction(1, 10), Fraction(1, 10))
+    5
+    >>> binomial_budget(21, Fraction(1, 10), Fraction(1, 10))
+    -1
+    """
+    alpha, delta = _checked_alpha(alpha), checked_delta(delta)
+    return _last_that(lambda missed: missed < n and _so_few_are_rare(missed, n, alpha, delta))
+
+
+def hoeffding_bentkus_p_value(mean: Fraction, n: int, alpha: Fraction) -> float:
+    r"""How likely so small a mean loss is at a risk of ``alpha``, at most.
+
+    .. math::
+
+        \min\big( e^{-n\,\mathrm{kl}(\min(m, \alpha), \alpha)},\;
+            e\,P(\mathrm{Binom}(n, \alpha) \le \lceil n m \rceil) \big)
+
+    Examples
+    --------
+    >>> round(hoeffding_bentkus_p_value(Fraction(1, 20), 300, Fraction(1, 10)), 5)
+    0.00344
+    """
+    from scipy.special import rel_entr
+
+    low = min(mean, alpha)
+    divergence = rel_entr(float(low), float(alpha)) + rel_entr(float(1 - low), float(1 - alpha))
+    return min(math.exp(-n * divergence), math.e * binomial_p_value(math.ceil(n * mean), n, alpha))
+
+
+def hoeffding_bentkus_budget(n: int, alpha: Fraction, delta: Fraction, unit: Fraction) -> Fraction:
+    """The largest total loss, a multiple of ``unit``, that rejects a risk of ``alpha``; negative if none.
+
+    Examples
+    --------
+    >>> hoeffding_bentkus_budget(300, Fraction(1, 10), Fraction(1, 10), unit=Fraction(1, 4))
+    Fraction(20, 1)
+    """
+    alpha, delta = _checked_alpha(alpha), checked_delta(delta)
+    if not _no_loss_is_rare(n, alpha, delta):
+        return -unit
+    enough = _shaved(delta, n)
+
+    def rejects(total: int) -> bool:
+        return total == 0 or hoeffding_bentkus_p_value(total * unit / n, n, alpha) <= enough
+
+    return _last_that(rejects) * unit
+
+
+def betting_threshold(steps: UnitSteps, scale: Fraction, alpha: Fraction, delta: Fraction) -> float:
+    r"""The largest threshold at which bets against a risk of ``alpha`` turn 1 into ``1 / delta``.
+
+    Unit after unit, whoever believes the risk is smaller stakes a part of the wealth on it:
+
+    .. math:: K_t = K_{t-1} (1 + \nu_t (\alpha - L_t)), \qquad
+        \nu_t = \min\Big( \sqrt{\frac{2 \log(1 / \delta K_{t-1})}{(n - t + 1)\, s_t^2}},\;
+            \frac{0.99}{1 - \alpha} \Big).
+
+    At a risk of ``alpha`` or more this wealth does not grow on average, and reaches ``1 / delta`` with
+    probability ``delta`` at most (Ville), whatever the bets, as long as each is laid before the loss is seen.
+    These bets ask how much is missing and how many units are left, and so end close to what the normal
+    approximation would allow, which has no guarantee.
+
+    The spread ``s_t`` is that of the earlier units' losses at the threshold where their own mean is
+    ``alpha``: the same for every threshold that is tested. A share ``p = delta K`` of the goal becomes
+    ``p + I(p) (alpha - L)``, where ``I(p) / p`` falls and ``I(p) / (1 - p)`` rises. So, until the goal is
+    reached, it rises with ``p`` and falls with ``L``; the outcome is monotone in the threshold and in
+    ``delta``, and bisection finds what a scan from the safest threshold would.
+
+    Parameters
+    ----------
+    steps : UnitSteps
+        Where the loss of which unit steps up. The guarantee needs units that are independent draws.
+    scale : Fraction
+        The loss, relative to ``B``, of one ``by``.
+    alpha, delta : Fraction
+        The risk, relative to ``B``, and the probability with which it may be exceeded.
+
+    Returns
+    -------
+    float
+        Minus infinity if not even zero losses would do, infinity if all steps may be paid.
+
+    Notes
+    -----
+    Bets depend on the order of the units, and an order that knows the losses, such as a file sorted by label,
+    would void them. So the units are shuffled, always in the same way: the same rows in the same order give
+    the same threshold; in another order, one that is equally valid.
+
+    Examples
+    --------
+    Of 100 units, 40 lose a quarter of ``B``, one after the other.
+
+    >>> from ordinalrisk.unit_steps import UnitSteps
+    >>> steps = UnitSteps(np.arange(1.0, 41), np.arange(40), np.ones(40, np.int64), 100)
+    >>> betting_threshold(steps, Fraction(1, 4), alpha=Fraction(1, 10), delta=Fraction(1, 10))
+    29.0
+    """
+    alpha, delta, n = _checked_alpha(alpha), checked_delta(delta), steps.n_units
+    order = np.argsort(steps.at, kind="stable")
+    at, losses = steps.at[order], _relative(steps.by[order], scale)
+    place = _random_places(n)[steps.unit[order]]
+    _require_bounded(place, losses, n)
+    spread = _spread_before(at, place, losses, n, float(alpha))
+    n_paid = np.concatenate([[0], last_of_each_level(at) + 1])  # at each candidate
+
+    def wins(candidate: int) -> bool:
+        if candidate >= len(n_paid):
+            return False
+        paid = slice(0, n_paid[candidate])
+        return _wins(_totals(place[paid], losses[paid], n), spread, alpha, delta)
+
+    last = _last_that(wins)
+    if last < 0:
+        return -math.inf
+    return float(at[n_paid[last]]) if last < len(n_paid) - 1 else math.inf
+
+
+def _checked_alpha(alpha: Fraction) -> Fraction:
+    if not 0 < alpha < 1:
+        raise ValueError(
+            "alpha must lie strictly between 0 and 1 as a share of the largest loss; "
+            f"got {decimal_text(alpha)}. Divide it by B."
+        )
+    return alpha
+
+
+def _rounding(n: int) -> float:
+    return ROUNDING + n * UNIT_ROUNDING
+
+
+def _shaved(delta: Fraction, n: int) -> float:
+    """``delta`` less what rounding may have taken from a p-value, so that every error is on the safe side."""
+    return float(delta) / (1 + _rounding(n))
+
+
+def _last_that(holds: Callable[[int], bool]) -> int:
+    """The last of 0, 1, 2, ... before a condition fails that then fails ever after; -1 if it never holds."""
+    holding, failing = -1, 0
+    while holds(failing):
+        holding, failing = failing, 2 * failing + 1
+    while failing - holding > 1:
+        middle = (holding + failing) // 2
+        if holds(middle):
+            holding = middle
+        else:
+            failing = middle
+    return holding
+
+
+def _so_few_are_rare(n_missed: int, n: int, alpha: Fraction, delta: Fraction) -> bool:
+    """Whether ``P(Binom(n, alpha) <= n_missed) <= delta``, exactly."""
+    ratio = binomial_p_value(n_missed, n, alpha) / float(delta)
+    if abs(ratio - 1) > _rounding(n):
+        return ratio < 1
+    missed, total = alpha.numerator, alpha.denominator
+    ways = sum(math.comb(n, c) * missed**c * (total - missed) ** (n - c) for c in range(n_missed + 1))
+    return bool(ways * delta.denominator <= delta.numerator * total**n)
+
+
+def _no_loss_is_rare(n: int, alpha: Fraction, delta: Fraction) -> bool:
+    return n > 0 and _so_few_are_rare(0, n, alpha, delta)
+
+
+def _bets_on_no_loss_win(n: int, alpha: Fraction, delta: Fraction) -> bool:
+    return _wins(np.zeros(n), np.full(n, _largest_spread(float(alpha))), alpha, delta)
+
+
+def _random_places(n: int) -> NDArray[np.int64]:
+    """When each unit has its turn."""
+    return np.argsort(np.random.default_rng(SEED).random(n), kind="stable")
+
+
+def _relative(by: NDArray[Any], scale: Fraction) -> Floats:
+    sizes, which = np.unique(by, return_inverse=True)
+    return np.array([float(size * scale) for size in sizes.tolist()], np.float64)[which]
+
+
+def _totals(place: NDArray[np.int64], losses: Floats, n: int) -> Floats:
+    """The loss of each unit, from those of its steps."""
+    return np.bincount(place, losses, n).astype(np.float64, copy=False)  # numpy counts nothing in integers
+
+
+def _require_bounded(place: NDArray[np.int64], losses: Floats, n: int) -> None:
+    largest = float(_totals(place, losses, n).max(initial=0.0))
+    if largest > 1 + ROUNDING:
+        raise ValueError(
+            f"A unit's loss reaches {largest:.6g} times the largest loss, B; betting needs losses up to B. "
+            "Give the scale relative to B, and weights that don't raise a unit's loss above it."
+        )
+
+
+def _largest_bet(alpha: float) -> float:
+    return BOLDEST / (1 - alpha)
+
+
+def _largest_spread(alpha: float) -> float:
+    """No larger one, so that zero losses win whenever they would win the largest bets."""
+    bet = _largest_bet(alpha)
+    return min(math.sqrt(alpha * (1 - alpha)), math.sqrt(2 * math.log1p(bet * alpha)) / bet)
+
+
+def _spread_before(at: Floats, place: NDArray[np.int64], losses: Floats, n: int, alpha: float) -> Floats:
+    """For each unit, the spread around ``alpha`` of the losses of units in earlier blocks.
+
+    They are taken at the largest threshold at which the mean of those units is at most ``alpha``, as if
+    ``1 / alpha`` more had been seen, as spread out as losses can be.
+    """
+    spread = np.empty(n)
+    for block in range(BLOCKS):
+        start, stop = block * n // BLOCKS, (block + 1) * n // BLOCKS
+        earlier = np.flatnonzero(place < start)
+        above = np.searchsorted(np.cumsum(losses[earlier]), alpha * start, side="right")
+        if above < len(earlier):  # the steps at one level are paid together
+            above = np.searchsorted(at[earlier], at[earlier[above]], side="left")
+        paid = earlier[:above]
+        around = _totals(place[paid], losses[paid], start) - alpha
+        variance = alpha * (1 - alpha + math.fsum((around**2).tolist())) / (1 + alpha * start)
+        spread[start:stop] = min(math.sqrt(variance), _largest_spread(alpha))
+    return spread
+
+
+def _wins(losses: Floats, spread: Floats, alpha: Fraction, delta: Fraction) -> bool:
+    share = _shaved(delta, len(losses))
+    return bool(_compiled()(losses, spread, float(alpha), share, _largest_bet(float(alpha))))
+
+
+def _bets_reach_goal(losses: Floats, spread: Floats, alpha: float, share: float, largest_bet: float) -> bool:
+    """Whether the wealth, as a share of the goal, ever reaches 1."""
+    n = len(losses)
+    at_best = math.log1p(largest_bet * alpha) * (1 + 1e-9)
+    for t in range(n):
+        left = n - t
+        missing = -math.log(share)
+        if missing > left * at_best:
+            return False
+        bet = min(math.sqrt(2 * missing / left) / spread[t], largest_bet)
+        share *= 1 + bet * (alpha - losses[t])
+        if share >= 1:
+            return True
+    return False
+
+
+@cache
+def _compiled() -> Any:
+    from numba import types
+
+    from ordinalrisk.kernels.compiling import compiled
+
+    number, numbers = types.float64, types.float64[::1]
+    return compiled(_bets_reach_goal, (numbers, numbers, number, number, number))
