@@ -80,6 +80,8 @@ def read(path: str | PathLike[str]) -> RiskController:
         alpha = _alpha(saved["alpha"], classes)
     with _naming(path, "options"):
         controller = _controller(loss, alpha, growth, classes, saved["options"])
+    with _naming(path, "alpha"):
+        controller.calibrator(classes)  # which checks it against the loss
     with _naming(path, "unit"):
         require(saved["unit"] in ("row", "cluster"), "must be row or cluster")
     with _naming(path, "shift"):
@@ -97,11 +99,10 @@ def read(path: str | PathLike[str]) -> RiskController:
         described = saved["columns"]
         columns = None if described is None else ScoreColumns.from_dict(described)
         require(columns is None or len(columns.scores) == len(classes), "must have a column for each class")
-    with _naming(path, "alpha"):
+    with _naming(path, "strata"):
         controller.adopt(
             Calibration(costs, classes, strata, digest, saved["unit"], shift, class_weights, columns)
         )
-    with _naming(path, "strata"):
         for part, threshold in zip(saved["strata"], controller.thresholds_, strict=True):
             found = float.fromhex(part["threshold"]["hex"])
             require(found == float(part["threshold"]["decimal"]), "differs between hexadecimal and decimal")
