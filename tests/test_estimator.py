@@ -565,3 +565,68 @@ def test_rare_classes_do_not_break_the_guarantee():
         model = OrdinalRiskClassifier(GaussianNB(var_smoothing=0.1), classes=range(20), random_state=seed)
         risks.append(1 - np.mean(model.fit(X, y).predict_set(fresh_X).contains(fresh_y)))
     assert np.mean(risks) <= 0.1 + 3 * np.std(risks) / np.sqrt(len(risks))
+
+
+# guarantees past the average
+
+
+def test_clusters_are_held_out_whole_and_calibrated_as_units():
+    X, y = ordinal_data(300)
+    X = np.column_stack([np.arange(300), X[:, 0]])
+    patient = np.arange(300) // 3
+    model = OrdinalRiskClassifier(PriorClassifier(), alpha=0.2, classes=range(4), random_state=1)
+    model.fit(X, y, clusters=patient)
+    [held_out] = model.estimator_.predicted_rows_
+    trained = model.estimator_.trained_rows_
+    assert not {*patient[trained.astype(int)]} & {*patient[held_out.astype(int)]}
+    assert len(trained) + len(held_out) == 300
+    assert abs(len(held_out) - 75) <= 3
+    assert model.controller_.risk_curve_.n_rows == len({*patient[held_out.astype(int)]})
+    assert model.guarantee().unit == "cluster"
+    other = clone(model).set_params(random_state=2).fit(X, y, clusters=patient)
+    assert not np.array_equal(other.estimator_.trained_rows_, trained)
+    same = clone(model).fit(X, y, clusters=patient.astype(str).tolist())
+    assert np.array_equal(same.estimator_.trained_rows_, trained)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"delta": 0.1}, {"condition_on": "label"}, {"delta": 0.1, "bound": "hoeffding_bentkus"}],
+    ids=str,
+)
+def test_options_reach_the_controller(options):
+    X, y = ordinal_data(400)
+    model = OrdinalRiskClassifier(LogisticRegression(), alpha=0.2, random_state=0, **options).fit(X, y)
+    expected = RiskController(alpha=0.2, classes=range(4), **options)
+    _, held_out = _stratified_split(y, 0.25, 0)
+    proba = model.estimator_.predict_proba(X)
+    expected.calibrate(proba[held_out], y[held_out])
+    assert model.controller_.threshold_ == expected.threshold_
+    assert model.predict_set(X) == expected.predict_set(proba)
+
+
+def test_groups_and_weights_reach_the_controller():
+    X, y = ordinal_data(400)
+    group = np.where(X[:, 1] > 0, "right", "left")
+    fitted = OrdinalRiskClassifier(LogisticRegression(), alpha=0.2, random_state=0).fit(X, y, groups=group)
+    assert {*fitted.controller_.threshold_} == {"left", "right"}
+    assert fitted.predict_set(X, groups=group) == fitted.controller_.predict_set(
+        fitted.predict_proba(X), groups=group
+    )
+    frozen = OrdinalRiskClassifier(FrozenEstimator(LogisticRegression().fit(X, y)), alpha=0.2)
+    proba = frozen.calibrate(X, y).predict_proba(X)
+    for given, new in (
+        ({"sample_weight": np.exp(X[:, 0])}, {"sample_weight": np.exp(X[:, 0])}),
+        ({"class_weight": [1, 2, 3, 4]}, {}),
+        ({"groups": group}, {"groups": group}),
+    ):
+        expected = RiskController(alpha=0.2).calibrate(proba, y, **given).predict_set(proba, **new)
+        assert frozen.calibrate(X, y, **given).predict_set(X, **new) == expected
+    assert frozen.fit(X, y, groups=group).controller_.threshold_ == frozen.controller_.threshold_
+
+
+def test_randomized_sets_repeat_with_their_seed():
+    X, y = ordinal_data(400)
+    model = OrdinalRiskClassifier(PriorClassifier(), alpha=0.2, randomize=True, random_state=0).fit(X, y)
+    assert model.predict_set(X, seed=3) == model.predict_set(X, seed=3)
+    assert model.predict_set(X, seed=3) != model.predict_set(X, seed=4)

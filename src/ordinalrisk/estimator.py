@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +21,6 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, check_is_fitted, column_or_1d
 
-from ordinalrisk.calibration import checked_alpha
 from ordinalrisk.controller import RiskController
 from ordinalrisk.device import to_host
 from ordinalrisk.exact import as_fraction
@@ -28,6 +28,7 @@ from ordinalrisk.guarantees import Guarantee
 from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.labels import Classes, as_classes, class_indices, ordered_categories, resolve_classes
 from ordinalrisk.probabilities import as_matrix, to_numpy
+from ordinalrisk.splitting import split_rows
 
 # Classes of which fewer rows would be held out share a stratum.
 _FEWEST_HELD_OUT_OF_A_STRATUM = 10
@@ -43,7 +44,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ----------
     estimator : classifier
         A classifier with ``predict_proba``.
-    loss, alpha, growth
+    loss, alpha, growth, delta, bound, condition_on, randomize
         As for :class:`RiskController`.
     classes : sequence, optional
         The labels in order. By default those of an ordered pandas categorical or polars Enum ``y``, else the
@@ -98,6 +99,10 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         alpha: Any = 0.1,
         growth: Any = "frontier",
         classes: Any = None,
+        delta: Any = None,
+        bound: str = "auto",
+        condition_on: str | None = None,
+        randomize: bool = False,
         calibration_size: float = 0.25,
         random_state: Any = None,
     ) -> None:
@@ -106,16 +111,20 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.alpha = alpha
         self.growth = growth
         self.classes = classes
+        self.delta = delta
+        self.bound = bound
+        self.condition_on = condition_on
+        self.randomize = randomize
         self.calibration_size = calibration_size
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None, clusters: Any = None, **fit_params: Any) -> Self:
         """Train a clone of the estimator on some of the rows and calibrate it on the others.
 
         Rows are held out in the shares of their classes, and classes with few rows are one stratum together:
         stratifying those too would make calibration rows unlike new ones and break the guarantee. A class
-        may so be missing from the training rows; it then gets probability 0. With a ``FrozenEstimator``
-        there is nothing to train, and all rows calibrate.
+        may so be missing from the training rows; it then gets probability 0. Clusters are held out whole.
+        With a ``FrozenEstimator`` there is nothing to train, and all rows calibrate.
 
         Parameters
         ----------
@@ -123,12 +132,14 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             The features.
         y : array-like of shape (n,)
             The labels.
+        groups, clusters : array-like of shape (n,), optional
+            As for :meth:`RiskController.calibrate`.
         **fit_params
             Metadata for the estimator's ``fit``, such as ``sample_weight``; with metadata routing, what it
             requests. What has a value for each row is cut to the training rows. Calibration uses none of it.
         """
         if isinstance(self.estimator, FrozenEstimator):
-            return self.calibrate(X, y)
+            return self.calibrate(X, y, groups=groups, clusters=clusters)
         _require_probabilities(self.estimator)
         order = self._label_order(y)
         X, y = indexable(X, column_or_1d(to_numpy(y, "y"), warn=True))
@@ -136,15 +147,30 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if order is None:
             _warn_if_alphabetical(controller.classes)
         indices = class_indices(y, controller.classes, len(y))
-        train, held_out = _stratified_split(indices, self.calibration_size, self.random_state)
+        train, held_out = self._split(indices, clusters)
         if _routing_enabled():
             fit_params = process_routing(self, "fit", **fit_params)["estimator"]["fit"]
         estimator = clone(self.estimator).fit(
             _safe_indexing(X, train), y[train], **_check_method_params(X, fit_params, train)
         )
-        return self._calibrate(estimator, controller, _safe_indexing(X, held_out), y[held_out])
+        apart = {"groups": groups, "clusters": clusters}
+        extras = {
+            name: _safe_indexing(indexable(values)[0], held_out)
+            for name, values in apart.items()
+            if values is not None
+        }
+        return self._calibrate(estimator, controller, _safe_indexing(X, held_out), y[held_out], **extras)
 
-    def calibrate(self, X: Any, y: Any) -> Self:
+    def calibrate(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        groups: Any = None,
+        clusters: Any = None,
+        sample_weight: Any = None,
+        class_weight: Any = None,
+    ) -> Self:
         """Calibrate a model that is trained already, on all rows given.
 
         Parameters
@@ -153,6 +179,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Features of rows that the model was not trained on.
         y : array-like of shape (n,)
             Their labels.
+        groups, clusters, sample_weight, class_weight
+            As for :meth:`RiskController.calibrate`.
         """
         if isinstance(self.estimator, FrozenEstimator):
             estimator = self.estimator
@@ -166,7 +194,14 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if order is None and isinstance(self.estimator, FrozenEstimator):
             _warn_if_alphabetical(classes)
         controller = self._controller(classes if order is None else order)
-        return self._calibrate(estimator, controller, X, column_or_1d(to_numpy(y, "y"), warn=True))
+        labels = column_or_1d(to_numpy(y, "y"), warn=True)
+        extras = {
+            "groups": groups,
+            "clusters": clusters,
+            "sample_weight": sample_weight,
+            "class_weight": class_weight,
+        }
+        return self._calibrate(estimator, controller, X, labels, **extras)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label that the estimator predicts for each row."""
@@ -179,11 +214,14 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self._require_fitted()
         return _probabilities(self.estimator_, X, self.classes_)
 
-    def predict_set(self, X: Any, *, alpha: Any = None) -> IntervalSet:
-        """The interval of each row; at another risk than the one calibrated for, if ``alpha`` is given."""
+    def predict_set(self, X: Any, *, alpha: Any = None, **options: Any) -> IntervalSet:
+        """The interval of each row; at another risk than the one calibrated for, if ``alpha`` is given.
+
+        Further options are those of :meth:`RiskController.predict_set`.
+        """
         self._require_fitted()
         proba = _probabilities(self.estimator_, X, self.controller_.classes_)
-        return self.controller_.predict_set(proba, alpha=alpha)
+        return self.controller_.predict_set(proba, alpha=alpha, **options)
 
     def guarantee(self, alpha: Any = None) -> Guarantee:
         """What holds for new rows, as :meth:`RiskController.guarantee` has it."""
@@ -226,12 +264,31 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(
                 f"There must be at least two classes to choose from; got only one class: {classes.tolist()}."
             )
-        controller = RiskController(self.loss, self.alpha, self.growth, classes)
-        checked_alpha(as_fraction(self.alpha, "alpha"), controller.loss.bound(len(classes)))
+        controller = RiskController(
+            self.loss,
+            self.alpha,
+            self.growth,
+            classes,
+            delta=self.delta,
+            bound=self.bound,
+            condition_on=self.condition_on,
+            randomize=self.randomize,
+        )
+        controller.calibrator(classes)  # which checks alpha against the loss
         return controller
 
-    def _calibrate(self, estimator: Any, controller: RiskController, X: Any, y: Any) -> Self:
-        controller.calibrate(_probabilities(estimator, X, controller.classes), y)
+    def _split(self, labels: NDArray[np.int64], clusters: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows to train on, and rows held out."""
+        if clusters is None:
+            return _stratified_split(labels, self.calibration_size, self.random_state)
+        n_held_out = _rows_held_out(self.calibration_size, len(labels))
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        share = Fraction(n_held_out, len(labels))
+        held_out, train = split_rows(len(labels), share=share, clusters=clusters, seed=seed)
+        return train, held_out
+
+    def _calibrate(self, estimator: Any, controller: RiskController, X: Any, y: Any, **extras: Any) -> Self:
+        controller.calibrate(_probabilities(estimator, X, controller.classes), y, **extras)
         self.estimator_, self.controller_ = estimator, controller
         self.classes_ = np.unique(controller.classes)
         return self

@@ -1,0 +1,152 @@
+"""Cutting rows in parts at random, with the rows of one cluster always on the same side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ordinalrisk.exact import as_fraction
+from ordinalrisk.row_names import RowNames
+
+Rows = NDArray[np.int64]
+
+
+def split_rows(n_or_y: Any, *, share: Any = 0.5, clusters: Any = None, seed: int = 0) -> tuple[Rows, Rows]:
+    """The rows in two parts, drawn at random: to choose with one and to calibrate with the other, say.
+
+    Parameters
+    ----------
+    n_or_y : int or array-like
+        The number of rows, or anything that has one entry for each.
+    share : number
+        The share of the rows in the first part, strictly between 0 and 1.
+    clusters : array-like, optional
+        A name of any type for each row; rows of one name are never separated. Clusters come in random order,
+        and the first part ends where its rows are nearest to ``share``: it misses by at most half a cluster,
+        unless that would leave a part empty.
+    seed : int
+        The seed of the draw.
+
+    Returns
+    -------
+    first, second : array of int
+        The positions of the rows of each part, ascending; neither is empty.
+
+    Examples
+    --------
+    >>> split_rows(6, share=0.5)
+    (array([2, 3, 5]), array([0, 1, 4]))
+    >>> first, second = split_rows(6, clusters=["Ann", "Ann", "Bob", "Eve", "Eve", "Bob"], share="1/3")
+    >>> first, second
+    (array([3, 4]), array([0, 1, 2, 5]))
+    """
+    n_rows = _number_of_rows(n_or_y)
+    wanted = as_fraction(share, "share")
+    if not 0 < wanted < 1:
+        raise ValueError(f"share must lie strictly between 0 and 1; got {share!r}.")
+    cluster, n_clusters = _clusters(clusters, n_rows)
+    if n_clusters < 2:
+        raise ValueError("Two parts need at least two clusters; there is only one.")
+    order = np.random.default_rng(_checked_seed(seed)).permutation(n_clusters)
+    ends = np.cumsum(np.bincount(cluster)[order])[:-1]
+    in_first = np.zeros(n_clusters, bool)
+    in_first[order[: _nearest(ends, wanted * n_rows) + 1]] = True
+    is_first = in_first[cluster]
+    return np.flatnonzero(is_first), np.flatnonzero(~is_first)
+
+
+def split_folds(n_rows: int, folds: int, *, clusters: Any = None, seed: int = 0) -> list[Rows]:
+    """The rows in so many folds, drawn at random.
+
+    Parameters
+    ----------
+    n_rows : int
+        The number of rows.
+    folds : int
+        How many folds, from 2 to the number of rows, or of clusters.
+    clusters : array-like, optional
+        A name of any type for each row; rows of one name are never separated.
+    seed : int
+        The seed of the draw.
+
+    Returns
+    -------
+    list of array of int
+        The positions of the rows of each fold, ascending. The numbers of rows, or of clusters where there are
+        any, differ by at most one from fold to fold.
+
+    Examples
+    --------
+    >>> split_folds(5, 2)
+    [array([2, 3, 4]), array([0, 1])]
+    >>> split_folds(5, 2, clusters=["Ann", "Ann", "Bob", "Eve", "Ann"])
+    [array([0, 1, 3, 4]), array([2])]
+    """
+    cluster, n_clusters = _clusters(clusters, n_rows)
+    if not is_whole(folds) or not 2 <= folds <= n_clusters:
+        raise ValueError(
+            f"folds must be a whole number from 2 to the number of {_units(clusters)}, {n_clusters}; "
+            f"got {folds!r}."
+        )
+    order = np.random.default_rng(_checked_seed(seed)).permutation(n_clusters)
+    fold_of = np.empty(n_clusters, np.int64)
+    for fold, members in enumerate(np.array_split(order, folds)):
+        fold_of[members] = fold
+    by_fold = np.argsort(fold_of[cluster], kind="stable")
+    return np.split(by_fold, np.cumsum(np.bincount(fold_of[cluster], minlength=folds))[:-1])
+
+
+def is_whole(value: Any) -> bool:
+    """Whether it is a whole number of any type, and not a truth value."""
+    try:
+        index(value)
+    except TypeError:
+        return False
+    return not isinstance(value, bool)
+
+
+def _number_of_rows(n_or_y: Any) -> int:
+    n_rows = n_or_y if is_whole(n_or_y) else _length(n_or_y)
+    if n_rows < 2:
+        raise ValueError(f"Two parts need at least two rows; there are {n_rows}.")
+    return int(n_rows)
+
+
+def _length(values: Any) -> int:
+    shape: Sequence[int] | None = getattr(values, "shape", None)
+    try:
+        return len(values) if shape is None else shape[0]
+    except (TypeError, IndexError):
+        raise ValueError(
+            f"n_or_y must be a number of rows, or have an entry for each; got {values!r}."
+        ) from None
+
+
+def _clusters(clusters: Any, n_rows: int) -> tuple[Rows, int]:
+    """The number of each row's cluster, in the order in which they are met, and how many there are."""
+    if clusters is None:
+        return np.arange(n_rows), n_rows
+    cluster = RowNames("clusters").numbered(clusters, n_rows)
+    return cluster, int(cluster.max()) + 1
+
+
+def _nearest(ascending: Rows, target: Fraction) -> int:
+    """Where the number nearest to ``target`` is, the smaller one if two are."""
+    above = min(int(np.searchsorted(ascending, math.ceil(target))), len(ascending) - 1)
+    return min((max(above - 1, 0), above), key=lambda place: abs(int(ascending[place]) - target))
+
+
+def _units(clusters: Any) -> str:
+    return "rows" if clusters is None else "clusters"
+
+
+def _checked_seed(seed: Any) -> int:
+    if not is_whole(seed) or seed < 0:
+        raise ValueError(f"seed must be a whole number, 0 or larger; got {seed!r}.")
+    return int(seed)
