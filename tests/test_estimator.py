@@ -615,13 +615,13 @@ def test_groups_and_weights_reach_the_controller():
     )
     frozen = OrdinalRiskClassifier(FrozenEstimator(LogisticRegression().fit(X, y)), alpha=0.2)
     proba = frozen.calibrate(X, y).predict_proba(X)
-    for given, new in (
+    for at_calibration, new in (
         ({"sample_weight": np.exp(X[:, 0])}, {"sample_weight": np.exp(X[:, 0])}),
         ({"class_weight": [1, 2, 3, 4]}, {}),
         ({"groups": group}, {"groups": group}),
     ):
-        expected = RiskController(alpha=0.2).calibrate(proba, y, **given).predict_set(proba, **new)
-        assert frozen.calibrate(X, y, **given).predict_set(X, **new) == expected
+        expected = RiskController(alpha=0.2).calibrate(proba, y, **at_calibration).predict_set(proba, **new)
+        assert frozen.calibrate(X, y, **at_calibration).predict_set(X, **new) == expected
     assert frozen.fit(X, y, groups=group).controller_.threshold_ == frozen.controller_.threshold_
 
 

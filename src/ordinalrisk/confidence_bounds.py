@@ -283,7 +283,7 @@ def _so_few_are_rare(n_missed: int, n: int, alpha: Fraction, delta: Fraction) ->
 
 
 def _no_loss_is_rare(n: int, alpha: Fraction, delta: Fraction) -> bool:
-    return n > 0 and _so_few_are_rare(0, n, alpha, delta)
+    return _so_few_are_rare(0, n, alpha, delta)
 
 
 def _bets_on_no_loss_win(n: int, alpha: Fraction, delta: Fraction) -> bool:

@@ -99,7 +99,8 @@ class Guarantee:
         groups = {part.group for part in self.parts} - {None}
         labels = {part.label for part in self.parts} - {None}
         each = f" of each of {len(groups)} groups" if groups else ""
-        return each + (f" given each of {len(labels)} true classes" if labels else "")
+        each += f" given each of {len(labels)} true classes" if labels else ""
+        return each if self.delta is None else f"{each}, by itself,"
 
     def _at_most(self) -> str:
         alphas = dict.fromkeys((part.label, part.alpha) for part in self.parts)
