@@ -1,4 +1,4 @@
-"""Choosing ``alpha`` by the mean size: the smallest that keeps it, for every loss and every growth rule."""
+"""Choosing ``alpha`` by size or by single labels: the smallest that will do, for every loss and rule."""
 
 import math
 import re
@@ -15,6 +15,7 @@ from strategies import GROWTH_RULES, LOSSES, calibration_sets, exact_losses
 
 import ordinalrisk as orisk
 from ordinalrisk import RiskController, alpha_for_size
+from ordinalrisk.choosing import SizeNotAttainedError, alpha_for_singletons
 from ordinalrisk.choosing import alpha_for_size as at_home
 
 TINY = Fraction(1, 10**12)
@@ -281,3 +282,154 @@ def test_columns_in_another_order(draw):
 def test_it_is_public():
     assert orisk.alpha_for_size is at_home
     assert "alpha_for_size" in orisk.__all__
+
+
+# the share of single labels
+
+
+def share_of_singles(controller, proba, alpha, point_labels=None):
+    size = controller.predict_set(proba, alpha=alpha, point_labels=point_labels).size
+    return Fraction(int((size == 1).sum()), len(size))
+
+
+def singles_enumerated(controller, proba, y, new, shares, points=(None, None)):
+    """The least risk of all thresholds with as many single labels, in rationals; None if it is the bound."""
+    n, K = proba.shape
+    levels = controller.growth.levels(proba, controller.loss, points[0])
+    new_levels = controller.growth.levels(new, controller.loss, points[1])
+    bound = controller.loss.bound(K)
+    found = []
+    for threshold in {-math.inf, *levels.ravel().tolist()}:
+        inside = levels >= threshold
+        lower, upper = inside.argmax(1), K - 1 - inside[:, ::-1].argmax(1)
+        total = sum(exact_losses(y, lower, upper, controller.loss, K))
+        single = int(((new_levels >= threshold).sum(axis=1) == 1).sum())
+        found.append(((total + bound) / (n + 1), Fraction(single, len(new))))
+    return [
+        min((risk for risk, singles in found if singles >= share and risk < bound), default=None)
+        for share in shares
+    ]
+
+
+def singles_or_none(controller, proba, share, point_labels=None):
+    try:
+        return alpha_for_singletons(controller, proba, share, point_labels=point_labels)
+    except ValueError as error:
+        if "No alpha below B=" not in str(error):
+            raise
+        return None
+
+
+@for_every_rule
+@for_every_loss
+@settings(max_examples=4)
+@given(data=calibration_sets(max_rows=16, max_classes=8), share=sizes)
+def test_singletons_have_the_least_risk_of_all_thresholds(loss, growth, data, share):
+    proba, y, new = in_two(data)
+    controller = calibrated(loss, growth, proba, y)
+    assert [singles_or_none(controller, new, share)] == singles_enumerated(controller, proba, y, new, [share])
+
+
+def test_singletons_with_ties_within_rows_and_between_them():
+    rng = np.random.default_rng(1)
+    proba = rng.multinomial(10, [0.1, 0.2, 0.4, 0.2, 0.1], size=20) / 10
+    new = rng.multinomial(10, [0.3, 0.3, 0.1, 0.2, 0.1], size=30) / 10
+    controller = calibrated(LOSSES["divergence"], "frontier", proba, y := rng.integers(0, 5, 20))
+    wanted = [Fraction(share) for share in ("0", "1/30", "0.1", "0.5", "0.999", "1")]
+    assert [singles_or_none(controller, new, share) for share in wanted] == singles_enumerated(
+        controller, proba, y, new, wanted
+    )
+
+
+def test_singletons_from_given_labels(draw):
+    proba, y = draw(80, 4)
+    points = np.random.default_rng(0).integers(0, 4, 80)
+    controller = calibrated(LOSSES["divergence"], orisk.FrontierGrowth("given"), proba, y, points)
+    alpha = alpha_for_singletons(controller, proba, 0.5, point_labels=points)
+    assert [alpha] == singles_enumerated(controller, proba, y, proba, [Fraction(1, 2)], (points, points))
+    with pytest.raises(ValueError, match="point='given', but point_labels were not given"):
+        alpha_for_singletons(controller, proba, 0.5)
+
+
+def test_singletons_by_hand():
+    """Labels at levels 0.1, 0.2 and 0.4 are missed above them; new rows shrink above 0.3 and above 0.45."""
+    proba = np.array([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4]])
+    new = np.array([[0.7, 0.3], [0.55, 0.45]])
+    controller = RiskController(alpha=0.5).calibrate(proba, [1, 1, 1])
+    assert alpha_for_singletons(controller, new, 0) == Fraction(1, 4)
+    assert alpha_for_singletons(controller, new, 0.5) == Fraction(3, 4)
+    message = (
+        "No alpha below B=1 brings the share of single labels up to 0.51: the point labels of the "
+        "calibration rows are as wrong as they can be."
+    )
+    with pytest.raises(SizeNotAttainedError, match=f"^{re.escape(message)}$"):
+        alpha_for_singletons(controller, new, 0.51)
+
+
+def test_all_single_labels_have_size_one(draw):
+    proba, y = draw(200, 6)
+    controller = RiskController().calibrate(proba, y)
+    assert alpha_for_singletons(controller, proba, 1) == alpha_for_size(controller, proba, 1)
+
+
+@pytest.mark.parametrize("share", [0.3, "0.3", Decimal("0.3"), Fraction(3, 10)], ids=repr)
+def test_a_share_means_the_decimals_that_are_written(share):
+    """3 of ten rows are 0.3 of them; a share that is larger by the least asks for a fourth."""
+    proba = [[0.8, 0.2]] * 3 + [[0.6, 0.4]] * 7
+    controller = RiskController(alpha=0.5).calibrate([[0.75, 0.25], [0.5, 0.5]], [1, 0])
+    assert alpha_for_singletons(controller, proba, share) == Fraction(1, 3)
+    assert alpha_for_singletons(controller, proba, "0.3000001") == Fraction(2, 3)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.001, 2, Fraction(-1, 2)], ids=repr)
+def test_a_share_that_is_none(share, draw):
+    controller = RiskController().calibrate(*draw(50, 5))
+    with pytest.raises(ValueError, match=f"^{re.escape(f'share must lie between 0 and 1; got {share}.')}$"):
+        alpha_for_singletons(controller, draw(50, 5)[0], share)
+
+
+def test_singletons_need_what_predictions_need(draw):
+    proba, y = draw(50, 5)
+    with pytest.raises(NotFittedError, match="not calibrated yet"):
+        alpha_for_singletons(RiskController(), proba, 0.5)
+    controller = RiskController().calibrate(proba, y)
+    with pytest.raises(ValueError, match="share must be a finite number; got 'most'"):
+        alpha_for_singletons(controller, proba, "most")
+    with pytest.raises(ValueError, match="proba has 4 columns, but the calibration had 5 classes"):
+        alpha_for_singletons(controller, draw(50, 4)[0], 0.5)
+    with pytest.raises(ValueError, match="proba has no rows"):
+        alpha_for_singletons(controller, proba[:0], 0.5)
+
+
+# calibrations that have more than one curve
+
+
+@pytest.mark.parametrize(
+    ("options", "extras", "used"),
+    [
+        ({"delta": 0.1}, {}, "delta"),
+        ({"condition_on": "label"}, {}, "condition_on"),
+        ({"randomize": True}, {}, "randomize"),
+        ({}, {"groups": np.arange(300) % 2}, "groups"),
+        ({}, {"sample_weight": np.ones(300)}, "weights"),
+        ({}, {"class_weight": [1, 2, 1, 1]}, "weights"),
+        ({"delta": 0.1}, {"groups": np.arange(300) % 2}, "delta and groups"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("choose", [alpha_for_size, alpha_for_singletons])
+def test_one_alpha_is_chosen_from_one_curve(choose, options, extras, used, draw):
+    proba, y = draw(300, 4)
+    controller = RiskController(alpha=0.2, **options).calibrate(proba, y, **extras)
+    message = f"calibration uses {used}; choose it with a calibration that does not."
+    with pytest.raises(ValueError, match=f"{re.escape(message)}$"):
+        choose(controller, proba, 1)
+
+
+def test_clusters_have_one_curve(draw):
+    proba, y = draw(300, 4)
+    clusters = np.arange(300) // 3
+    controller = RiskController(alpha=0.2).calibrate(proba, y, clusters=clusters)
+    alpha = alpha_for_size(controller, proba, 2)
+    assert mean_size(controller, proba, alpha) <= 2 < mean_size(controller, proba, alpha - TINY)
+    assert (alpha * 101 - 1) * 3 == int((alpha * 101 - 1) * 3)

@@ -9,6 +9,7 @@ from operator import add
 import numpy as np
 import pandas as pd
 import pytest
+from strategies import exact_losses
 
 import ordinalrisk as orisk
 from ordinalrisk.comparing import (
@@ -21,6 +22,8 @@ from ordinalrisk.comparing import (
     shuffled_folds,
 )
 from ordinalrisk.estimates import Estimate
+from ordinalrisk.exact import as_fraction
+from ordinalrisk.growth import as_growth
 from ordinalrisk.losses import as_loss
 from ordinalrisk.tally import Tally
 
@@ -251,3 +254,131 @@ def test_invalid_rows_are_refused(draw):
     proba[7, 1] = np.nan
     with pytest.raises(ValueError, match="NaN value at row 7, column 1"):
         compare(proba, y)
+
+
+# rows in clusters
+
+
+def clustered(draw, n_rows=240, n_classes=4, seed=3):
+    """Rows of patients of one to many visits, alike within a patient."""
+    rng = np.random.default_rng(seed)
+    clusters = rng.integers(0, 40, n_rows)
+    shared, y = draw(40, n_classes, seed=seed)
+    proba = 0.7 * shared[clusters] + 0.3 * rng.dirichlet(np.ones(n_classes), n_rows)
+    return (
+        proba,
+        np.where(rng.random(n_rows) < 0.6, y[clusters], rng.integers(0, n_classes, n_rows)),
+        clusters,
+    )
+
+
+def by_definition(proba, y, clusters, loss, growth, alpha, folds, seed):
+    """Sets of each fold from the largest threshold that is safe for clusters, in rationals; row by row."""
+    n, K = proba.shape
+    lower, upper = np.empty(n, int), np.empty(n, int)
+    names = [*dict.fromkeys(clusters.tolist())]
+    levels = growth.levels(proba, loss)
+    bound = loss.bound(K)
+    for part in np.array_split(np.random.default_rng(seed).permutation(len(names)), folds):
+        held_out = np.isin(clusters, [names[i] for i in part])
+        others = np.flatnonzero(~held_out)
+        best = -np.inf
+        for threshold in {np.inf, *levels[others].ravel().tolist()}:
+            inside = levels[others] >= threshold
+            ends = inside.argmax(1), K - 1 - inside[:, ::-1].argmax(1)
+            costs = exact_losses(y[others], *ends, loss, K)
+            total = sum(
+                Fraction(sum(costs[i] for i in mine), len(mine))
+                for name in {*clusters[others].tolist()}
+                if (mine := np.flatnonzero(clusters[others] == name).tolist())
+            )
+            if (total + bound) / (len({*clusters[others].tolist()}) + 1) <= as_fraction(alpha):
+                best = max(best, threshold)
+        inside = levels[held_out] >= best
+        lower[held_out], upper[held_out] = inside.argmax(1), K - 1 - inside[:, ::-1].argmax(1)
+    return lower, upper
+
+
+@pytest.mark.parametrize("name", ["coverage", "weights", "years"])
+@pytest.mark.parametrize("growth", ["frontier", "rps"])
+def test_clusters_count_as_one_each(draw, name, growth):
+    proba, y, clusters = clustered(draw, n_rows=90)
+    loss, rule = as_loss(LOSSES[name]), as_growth(growth)
+    for alpha in (0.1, 0.35):
+        [result] = compare(
+            proba, y, losses={name: loss}, growths=[rule], alphas=[alpha], folds=3, seed=2, clusters=clusters
+        )
+        lower, upper = by_definition(proba, y, clusters, loss, rule, alpha, folds=3, seed=2)
+        assert result.mean_size == pytest.approx((upper - lower + 1).mean(), abs=1e-12)
+        assert result.single_labels == pytest.approx((upper == lower).mean(), abs=1e-12)
+        assert result.coverage == pytest.approx(((lower <= y) & (y <= upper)).mean(), abs=1e-12)
+        costs = np.array([float(cost) for cost in exact_losses(y, lower, upper, loss, 4)])
+        means = [costs[clusters == name].mean() for name in np.unique(clusters)]
+        assert result.risk.value == pytest.approx(np.mean(means), abs=1e-12)
+        assert result.risk.low <= result.risk.value <= result.risk.high
+
+
+def test_clusters_of_one_row_are_rows(draw):
+    proba, y = draw(150, 4)
+    plain = compare(proba, y, losses=LOSSES, alphas=[0.05, 0.3])
+    for ids in (np.arange(150), [f"row {i}" for i in range(150)]):
+        for row, cluster in zip(
+            plain, compare(proba, y, losses=LOSSES, alphas=[0.05, 0.3], clusters=ids), strict=True
+        ):
+            assert cluster.risk.value == pytest.approx(row.risk.value, abs=1e-12)
+            assert replace(cluster, risk=row.risk) == row
+
+
+def test_clusters_stay_together_in_a_fold(draw):
+    proba, y, clusters = clustered(draw)
+    rows = shuffled_folds(proba, y, np.arange(4), 5, seed=0, clusters=clusters)
+    where = {row.tobytes(): i for i, row in enumerate(proba)}
+    met = []
+    for part, labels, numbers in zip(rows.proba, rows.labels, rows.clusters, strict=True):
+        found = [where[row.tobytes()] for row in part]
+        np.testing.assert_array_equal(labels, y[found])
+        names = clusters[found]
+        assert (
+            len({*zip(names.tolist(), numbers.tolist(), strict=True)}) == len({*names}) == numbers.max() + 1
+        )
+        met += [*{*names.tolist()}]
+    assert sorted(met) == sorted({*clusters.tolist()})
+
+
+def test_clusters_are_what_must_be_enough(draw):
+    """24 clusters in 5 folds leave 19 or 20 to calibrate with, however many rows they have."""
+    proba, y = draw(240, 3)
+    enough, too_few = compare(
+        proba,
+        y,
+        losses={"coverage": "coverage"},
+        growths=["frontier"],
+        alphas=[0.05, "1/21"],
+        clusters=np.arange(240) % 24,
+    )
+    assert enough.certified
+    assert not too_few.certified
+
+
+def test_repeated_rows_do_not_make_more_certain(draw):
+    """Each row ten times is no more than each row once, and its interval as wide."""
+    proba, y = draw(60, 4)
+    many = np.repeat(np.arange(60), 10)
+    kwargs = {"losses": {"coverage": "coverage"}, "growths": "frontier", "alphas": [0.2]}
+    [once] = compare(proba, y, clusters=np.arange(60), **kwargs)
+    [often] = compare(proba[many], y[many], clusters=many, **kwargs)
+    assert often.mean_size == once.mean_size
+    assert often.risk == pytest.approx(once.risk)
+
+
+@pytest.mark.parametrize(
+    ("clusters", "message"),
+    [
+        (["a"] * 29, "clusters must have one value for each of the 30 rows"),
+        (["a", None] * 15, r"clusters\[1\] is missing"),
+        ([*"abcd", *"aa" * 13], "folds must be a whole number from 2 to the number of clusters, 4; got 5"),
+    ],
+)
+def test_clusters_say_what_is_wrong(draw, clusters, message):
+    with pytest.raises(ValueError, match=message):
+        compare(*draw(30, 3), clusters=clusters)

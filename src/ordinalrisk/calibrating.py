@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -182,7 +183,7 @@ class Calibrator:
             return exact_weights(of_rows)
         if self._class_weights is None:
             return None, Fraction(1)
-        unit = Fraction(1, np.lcm.reduce([weight.denominator for weight in self._class_weights]))
+        unit = Fraction(1, math.lcm(*(weight.denominator for weight in self._class_weights)))
         whole = np.array([int(weight / unit) for weight in self._class_weights], object)[labels]
         if not whole.any():
             raise ValueError("class_weight is 0 for every class that the calibration rows have.")

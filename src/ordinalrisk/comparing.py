@@ -3,6 +3,9 @@
 The rows are shuffled and cut into folds. Each fold's intervals come from a threshold that was calibrated on
 the other folds, and the counts of all folds add up. How a row's loss steps does not depend on the fold it is
 in, so steps are worked out once for each loss and growth rule and joined for each fold.
+
+Rows that come in clusters stay together. Then clusters are what is exchangeable: each counts as one, with the
+mean loss of its rows, to calibrate with and to measure the risk.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from numbers import Number as AnyNumber
-from operator import add, index
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +24,7 @@ from numpy.typing import NDArray
 
 from ordinalrisk.calibration import checked_alpha, expectation_threshold, rows_needed
 from ordinalrisk.cost_table import CostTable
-from ordinalrisk.estimates import CONFIDENCE, Estimate
+from ordinalrisk.estimates import CONFIDENCE, Estimate, mean
 from ordinalrisk.exact import Number, as_fraction, as_number
 from ordinalrisk.growth import GROWTH_RULES, GrowthRule, as_growth, require_valid
 from ordinalrisk.intervals import IntervalSet
@@ -29,8 +32,11 @@ from ordinalrisk.labels import Classes, class_indices, require_column_order, res
 from ordinalrisk.losses import DivergenceLoss, IntervalLoss, WeightedLoss, as_loss
 from ordinalrisk.probabilities import as_matrix, to_numpy
 from ordinalrisk.risk_curve import RiskCurve
+from ordinalrisk.row_names import RowNames
+from ordinalrisk.splitting import split_folds
 from ordinalrisk.steps import Steps
 from ordinalrisk.tally import Tally
+from ordinalrisk.unit_steps import UnitSteps
 
 GROWTHS = ("frontier", "adaptive", "paper", "rps")
 
@@ -53,7 +59,8 @@ class Comparison:
     alpha : number
         The risk that was asked for, in units of the loss.
     risk : Estimate
-        The realised mean loss with its 95 % interval.
+        The realised mean loss with its 95 % interval; of clusters, each of which counts as one, if rows come
+        in clusters.
     mean_size : float
         The mean number of labels in a set.
     coverage : float
@@ -61,7 +68,8 @@ class Comparison:
     single_labels : float
         The share of sets that are a single label.
     certified : bool
-        False where a fold had too few rows to calibrate with for this ``alpha``: sets are the full scale.
+        False where a fold had too few rows, or clusters, to calibrate with for this ``alpha``: sets are the
+        full scale.
     """
 
     loss_name: str
@@ -90,6 +98,7 @@ def compare(
     classes: Any = None,
     folds: int = 5,
     seed: int = 0,
+    clusters: Any = None,
     track: Track | None = None,
 ) -> list[Comparison]:
     """Every loss with every growth rule at every ``alpha``, cross-validated.
@@ -109,9 +118,12 @@ def compare(
     classes : sequence, optional
         The labels in order, as for :class:`RiskController`.
     folds : int
-        How many parts the rows are cut into, from 2 to the number of rows.
+        How many parts the rows are cut into, from 2 to the number of rows, or of clusters.
     seed : int
         The seed of the shuffle.
+    clusters : array-like, optional
+        A name of any type for each row. Rows of one name, as those of one patient, are in one fold, and each
+        cluster counts as one with the mean loss of its rows.
     track : callable, optional
         ``track(items, total, description)`` gives the items back, with a progress bar around them.
 
@@ -141,13 +153,13 @@ def compare(
     rules = named_rules(GROWTHS if growths is None else growths)
     wanted = _alphas(alphas, scenarios, len(known))
     require_valid(matrix)  # before the shuffle, so that an error has the number that the caller knows
-    rows = shuffled_folds(matrix, labels, known, folds, seed)
+    rows = shuffled_folds(matrix, labels, known, folds, seed, clusters)
     ways = [(*scenario, *rule) for scenario in scenarios.items() for rule in rules.items()]
     tracked = ways if track is None else track(ways, len(ways), "Comparing losses and growth rules")
     return [
-        _comparison(loss_name, loss, growth, alpha, outcome)
+        _comparison(loss_name, loss, growth, alpha, *measured)
         for loss_name, loss, growth, rule in tracked
-        for alpha, outcome in zip(wanted, cross_validated(rows, loss, rule, wanted), strict=True)
+        for alpha, measured in zip(wanted, _measured(rows, loss, rule, wanted), strict=True)
     ]
 
 
@@ -192,55 +204,45 @@ def default_losses(n_classes: int) -> dict[str, IntervalLoss]:
 
 
 class ShuffledFolds(NamedTuple):
-    """Rows in random order, cut into folds: probabilities and positions of labels of each."""
+    """Rows drawn into folds: probabilities and positions of labels of each, and the numbers of clusters."""
 
     proba: Sequence[NDArray[Any]]
     labels: Sequence[NDArray[np.int64]]
     classes: Classes
+    clusters: Sequence[NDArray[np.int64]] | None = None
 
 
 class Outcome(NamedTuple):
-    """The counts over all folds, and whether every fold had rows enough to calibrate with."""
+    """The counts over all folds, and whether every fold had rows or clusters enough to calibrate with."""
 
     tally: Tally
     certified: bool
 
 
 def shuffled_folds(
-    proba: NDArray[Any], labels: NDArray[np.int64], classes: Classes, folds: int, seed: int
+    proba: NDArray[Any],
+    labels: NDArray[np.int64],
+    classes: Classes,
+    folds: int,
+    seed: int,
+    clusters: Any = None,
 ) -> ShuffledFolds:
-    """The rows in random order, gathered once, in parts whose sizes differ by at most one."""
-    n_rows = len(proba)
-    if not _is_whole(folds) or not 2 <= folds <= n_rows:
-        raise ValueError(
-            f"folds must be a whole number from 2 to the number of rows, {n_rows}; got {folds!r}."
-        )
-    if not _is_whole(seed) or seed < 0:
-        raise ValueError(f"seed must be a whole number, 0 or larger; got {seed!r}.")
-    order = np.random.default_rng(seed).permutation(n_rows)
-    return ShuffledFolds(np.array_split(proba[order], folds), np.array_split(labels[order], folds), classes)
+    """The rows in random folds of :func:`split_folds`, gathered once."""
+    parts = split_folds(len(proba), folds, clusters=clusters, seed=seed)
+    number = None if clusters is None else RowNames("clusters").numbered(clusters, len(proba))
+    return ShuffledFolds(
+        [np.ascontiguousarray(proba[part]) for part in parts],
+        [labels[part] for part in parts],
+        classes,
+        None if number is None else [np.unique(number[part], return_inverse=True)[1] for part in parts],
+    )
 
 
 def cross_validated(
     rows: ShuffledFolds, loss: IntervalLoss, growth: GrowthRule, alphas: Sequence[Number]
 ) -> list[Outcome]:
     """What one loss and growth rule come to at each ``alpha``."""
-    costs = CostTable.of(loss, len(rows.classes))
-    exact = [as_fraction(alpha, "alpha") for alpha in alphas]
-    tallies: list[list[Tally]] = []
-    fewest = math.inf
-    for (proba, labels), curve in zip(_each(rows), _curves_without_each(rows, growth, costs), strict=True):
-        fewest = min(fewest, curve.n_rows)
-        sets_at: dict[float, Tally] = {}
-        for threshold in (thresholds := [expectation_threshold(curve, alpha) for alpha in exact]):
-            if threshold not in sets_at:
-                ends = growth.intervals(proba, costs, threshold, None)
-                sets_at[threshold] = Tally.of(labels, IntervalSet.of(*ends, rows.classes))
-        tallies.append([sets_at[threshold] for threshold in thresholds])
-    return [
-        Outcome(reduce(add, parts), fewest >= rows_needed(alpha, costs.bound))
-        for alpha, *parts in zip(exact, *tallies, strict=True)
-    ]
+    return [outcome for outcome, _ in _measured(rows, loss, growth, alphas)]
 
 
 def named_rules(growths: Any) -> dict[str, GrowthRule]:
@@ -262,29 +264,93 @@ def named_rules(growths: Any) -> dict[str, GrowthRule]:
     return rules
 
 
-def _each(rows: ShuffledFolds) -> Iterator[tuple[NDArray[Any], NDArray[np.int64]]]:
-    return zip(rows.proba, rows.labels, strict=True)
+def _measured(
+    rows: ShuffledFolds, loss: IntervalLoss, growth: GrowthRule, alphas: Sequence[Number]
+) -> list[tuple[Outcome, NDArray[np.float64] | None]]:
+    """The outcome at each ``alpha``, and the mean loss of each cluster where there are any."""
+    costs = CostTable.of(loss, len(rows.classes))
+    exact = [as_fraction(alpha, "alpha") for alpha in alphas]
+    folds: list[list[tuple[Tally, NDArray[np.float64] | None]]] = []
+    fewest = math.inf
+    for fold, curve in enumerate(_curves_without_each(rows, growth, costs)):
+        fewest = min(fewest, curve.n_rows)
+        found_at: dict[float, tuple[Tally, NDArray[np.float64] | None]] = {}
+        for threshold in (thresholds := [expectation_threshold(curve, alpha) for alpha in exact]):
+            if threshold not in found_at:
+                ends = growth.intervals(rows.proba[fold], costs, threshold, None)
+                tally = Tally.of(rows.labels[fold], IntervalSet.of(*ends, rows.classes))
+                found_at[threshold] = tally, _cluster_losses(rows, fold, *ends, costs)
+        folds.append([found_at[threshold] for threshold in thresholds])
+    measured = []
+    for alpha, *parts in zip(exact, *folds, strict=True):
+        tallies, losses = zip(*parts, strict=True)
+        outcome = Outcome(reduce(add, tallies), fewest >= rows_needed(alpha, costs.bound))
+        measured.append((outcome, None if rows.clusters is None else np.concatenate(losses)))
+    return measured
+
+
+def _cluster_losses(
+    rows: ShuffledFolds, fold: int, lower: NDArray[Any], upper: NDArray[Any], costs: CostTable
+) -> NDArray[np.float64] | None:
+    """The mean loss of each cluster of a fold."""
+    if rows.clusters is None:
+        return None
+    labels, cluster = rows.labels[fold], rows.clusters[fold]
+    losses = costs.values[labels, np.clip(labels, lower, upper)]
+    means: NDArray[np.float64] = np.bincount(cluster, losses) / np.bincount(cluster)
+    return means
 
 
 def _curves_without_each(rows: ShuffledFolds, growth: GrowthRule, costs: CostTable) -> Iterator[RiskCurve]:
     """For each fold the risk curve of all others."""
-    steps: list[Any] = [growth.steps(proba, labels, costs, None) for proba, labels in _each(rows)]
+    each = [*zip(rows.proba, rows.labels, strict=True)]
+    if rows.clusters is not None:
+        losses = [UnitSteps.of_rows(growth.row_levels(p, costs, None), y, costs) for p, y in each]
+        for fold in range(len(each)):
+            yield _clustered_curve(_without(losses, fold), _without(rows.clusters, fold), costs)
+        return
+    steps: list[Any] = [growth.steps(proba, labels, costs, None) for proba, labels in each]
     n_rows = sum(map(len, rows.labels))
     for fold, labels in enumerate(rows.labels):
-        others = Steps.joined(steps[:fold] + steps[fold + 1 :])
+        others = Steps.joined(_without(steps, fold))
         yield RiskCurve(others, unit=costs.unit, n_rows=n_rows - len(labels), bound=costs.bound)
 
 
+def _clustered_curve(
+    losses: Sequence[UnitSteps], clusters: Sequence[NDArray[np.int64]], costs: CostTable
+) -> RiskCurve:
+    """The curve of clusters, each of which counts as one."""
+    firsts = np.cumsum([0, *(int(numbers.max()) + 1 for numbers in clusters)])
+    numbers = np.concatenate([part + first for part, first in zip(clusters, firsts[:-1], strict=True)])
+    steps, parts = UnitSteps.joined(losses).clustered(numbers)
+    unit = costs.unit / parts
+    largest = int(costs.bound / unit)
+    return RiskCurve(steps.steps(largest), unit=unit, n_rows=steps.n_units, bound=costs.bound)
+
+
+def _without(items: Sequence[Any], fold: int) -> list[Any]:
+    return [*items[:fold], *items[fold + 1 :]]
+
+
 def _comparison(
-    loss_name: str, loss: IntervalLoss, growth: str, alpha: Number, outcome: Outcome
+    loss_name: str,
+    loss: IntervalLoss,
+    growth: str,
+    alpha: Number,
+    outcome: Outcome,
+    cluster_losses: NDArray[np.float64] | None,
 ) -> Comparison:
     tally = outcome.tally
+    if cluster_losses is None:
+        risk = tally.risk(loss, CONFIDENCE)
+    else:
+        risk = mean(*np.unique(cluster_losses, return_counts=True), CONFIDENCE)
     return Comparison(
         loss_name,
         loss,
         growth,
         alpha,
-        risk=tally.risk(loss, CONFIDENCE),
+        risk=risk,
         mean_size=tally.mean_size(),
         coverage=tally.coverage(),
         single_labels=float(tally.size_histogram()[0]),
@@ -314,11 +380,3 @@ def _alphas(alphas: Any, scenarios: Mapping[str, IntervalLoss], n_classes: int) 
             except ValueError as error:
                 raise ValueError(f"Loss {name!r}: {error}") from None
     return [as_number(alpha, "alpha") for alpha in given]
-
-
-def _is_whole(value: Any) -> bool:
-    try:
-        index(value)
-    except TypeError:
-        return False
-    return not isinstance(value, bool)

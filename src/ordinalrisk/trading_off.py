@@ -1,0 +1,140 @@
+"""What each ``alpha`` costs: risk, size and coverage of several losses side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ordinalrisk.comparing import Comparison, compare
+from ordinalrisk.text_table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_WIDEST_NAME = 22  # so that the table is at most 80 columns wide
+_WIDEST_ALPHA = 8
+
+
+@dataclass(frozen=True)
+class TradeOff:
+    """Comparisons by loss and ``alpha``: iterate over them, print them, or make a frame of them.
+
+    Attributes
+    ----------
+    comparisons : tuple of Comparison
+        By loss and ``alpha``, in this order.
+    """
+
+    comparisons: tuple[Comparison, ...]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A pandas frame with a row for each loss and ``alpha``."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "loss": [result.loss_name for result in self],
+                "growth": [result.growth for result in self],
+                "alpha": [float(result.alpha) for result in self],
+                "risk": [result.risk.value for result in self],
+                "risk_low": [result.risk.low for result in self],
+                "risk_high": [result.risk.high for result in self],
+                "mean_size": [result.mean_size for result in self],
+                "single_labels": [result.single_labels for result in self],
+                "coverage": [result.coverage for result in self],
+                "certified": [result.certified for result in self],
+            }
+        )
+
+    def __iter__(self) -> Iterator[Comparison]:
+        return iter(self.comparisons)
+
+    def __len__(self) -> int:
+        return len(self.comparisons)
+
+    def __str__(self) -> str:
+        rows: list[tuple[str, ...]] = []
+        before = None
+        for result in self:
+            rows.append(
+                (
+                    "" if result.loss_name == before else _shortened(result.loss_name, _WIDEST_NAME),
+                    _shortened(str(result.alpha), _WIDEST_ALPHA),
+                    f"{result.risk.value:.4g}",
+                    f"{result.mean_size:.2f}",
+                    f"{result.single_labels:.3f}",
+                    f"{result.coverage:.3f}",
+                    "above" if result.exceeds else "" if result.certified else "few rows",
+                )
+            )
+            before = result.loss_name
+        return Table("", ("loss", "alpha", "risk", "size", "single", "coverage", ""), rows).text()
+
+
+def trade_off(
+    proba: Any,
+    y: Any,
+    *,
+    losses: Mapping[str, Any] | None = None,
+    alphas: Iterable[Any] = (0.01, 0.02, 0.05, 0.1, 0.2),
+    growth: Any = "frontier",
+    classes: Any = None,
+    folds: int = 5,
+    seed: int = 0,
+    clusters: Any = None,
+) -> TradeOff:
+    """Risk, size and coverage at each ``alpha``, cross-validated.
+
+    Parameters
+    ----------
+    proba, y, losses, alphas, classes, folds, seed, clusters
+        As for :func:`compare`.
+    growth : GrowthRule or str
+        How intervals grow.
+
+    Returns
+    -------
+    TradeOff
+        Printed, a table: the realised risk, the mean number of labels in an interval, the share of intervals
+        that are a single label, and the share that hold the truth; ``above`` where the whole interval of the
+        risk lies above ``alpha``, ``few rows`` where there are too few to certify ``alpha``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.dirichlet([1, 2, 4, 2, 1], size=1000)
+    >>> y = np.array([rng.choice(5, p=p) for p in proba])
+    >>> print(trade_off(proba, y, losses={"coverage": "coverage", "distance": "divergence"}))
+    loss      alpha     risk  size  single  coverage
+    coverage   0.01    0.011  4.46   0.000     0.989
+               0.02    0.019  4.20   0.000     0.981
+               0.05    0.051  3.71   0.003     0.949
+                0.1    0.099  3.15   0.023     0.901
+                0.2      0.2  2.41   0.138     0.800
+    distance   0.01    0.009  3.92   0.000     0.965
+               0.02  0.01875  3.46   0.003     0.930
+               0.05  0.04925  2.69   0.050     0.823
+                0.1  0.09875  1.94   0.257     0.677
+                0.2    0.199  1.03   0.966     0.459
+    """
+    return TradeOff(
+        tuple(
+            compare(
+                proba,
+                y,
+                losses=losses,
+                growths=[growth],
+                alphas=alphas,
+                classes=classes,
+                folds=folds,
+                seed=seed,
+                clusters=clusters,
+            )
+        )
+    )
+
+
+def _shortened(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 3]}..."
