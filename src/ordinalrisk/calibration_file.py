@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
 from os import PathLike
@@ -20,11 +19,19 @@ import numpy as np
 from ordinalrisk.calibrating import Calibration
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.exact import as_fraction, from_json, to_json
-from ordinalrisk.growth import GROWTH_RULES
-from ordinalrisk.labels import Classes, as_classes
-from ordinalrisk.losses import loss_from_dict
+from ordinalrisk.labels import Classes
 from ordinalrisk.risk_curve import RiskCurve
-from ordinalrisk.saved_document import Schema, refusal, require
+from ordinalrisk.saved_document import Schema
+from ordinalrisk.saved_parts import (
+    count_of,
+    growth_of,
+    names_of,
+    naming,
+    require,
+    saved_growth,
+    saved_names,
+    scale_of,
+)
 from ordinalrisk.score_columns import ScoreColumns
 from ordinalrisk.steps import SortedSteps
 from ordinalrisk.strata import Strata, Stratum
@@ -68,38 +75,33 @@ def text_of(controller: RiskController) -> str:
 def read(path: str | PathLike[str]) -> RiskController:
     """Load a calibrated controller, or nothing."""
     saved = SCHEMA.read(path)
-    with _naming(path, "loss"):
-        loss = loss_from_dict(saved["loss"])
-    with _naming(path, "growth"):
-        require(set(saved["growth"]) == {"name", "point"}, "must have a name and a point")
-        growth = GROWTH_RULES[saved["growth"]["name"]](saved["growth"]["point"])
-    with _naming(path, "classes"):
-        classes = as_classes(_names(saved["classes"]))
-        costs = CostTable.of(loss, len(classes))
-    with _naming(path, "alpha"):
+    loss, classes, costs = scale_of(path, saved)
+    with naming(path, "growth"):
+        growth = growth_of(saved["growth"])
+    with naming(path, "alpha"):
         alpha = _alpha(saved["alpha"], classes)
-    with _naming(path, "options"):
+    with naming(path, "options"):
         controller = _controller(loss, alpha, growth, classes, saved["options"])
-    with _naming(path, "alpha"):
+    with naming(path, "alpha"):
         controller.calibrator(classes)  # which checks it against the loss
-    with _naming(path, "unit"):
+    with naming(path, "unit"):
         require(saved["unit"] in ("row", "cluster"), "must be row or cluster")
-    with _naming(path, "shift"):
+    with naming(path, "shift"):
         shift, class_weights = _shift(saved["shift"], classes)
-    with _naming(path, "groups"):
-        groups = None if saved["groups"] is None else tuple(_names(saved["groups"]))
+    with naming(path, "groups"):
+        groups = None if saved["groups"] is None else tuple(names_of(saved["groups"]))
         require(groups is None or 0 < len(set(groups)) == len(groups), "must be distinct names")
-    with _naming(path, "strata"):
+    with naming(path, "strata"):
         told_apart = _ToldApart(saved["unit"], shift is not None, groups, controller.condition_on is not None)
         strata = _strata(saved["strata"], told_apart, costs)
-    with _naming(path, "data_blake3"):
+    with naming(path, "data_blake3"):
         digest = saved["data_blake3"]
         require(isinstance(digest, str) and bool(re.fullmatch("[0-9a-f]{64}", digest)), "must be a digest")
-    with _naming(path, "columns"):
+    with naming(path, "columns"):
         described = saved["columns"]
         columns = None if described is None else ScoreColumns.from_dict(described)
         require(columns is None or len(columns.scores) == len(classes), "must have a column for each class")
-    with _naming(path, "strata"):
+    with naming(path, "strata"):
         controller.adopt(
             Calibration(costs, classes, strata, digest, saved["unit"], shift, class_weights, columns)
         )
@@ -110,23 +112,14 @@ def read(path: str | PathLike[str]) -> RiskController:
     return controller
 
 
-@contextmanager
-def _naming(path: str | PathLike[str], field: str) -> Iterator[None]:
-    """Say which field can't be read."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise refusal(path, field, f"is not valid: {str(error).rstrip('.')}") from None
-
-
 def _values(controller: RiskController) -> dict[str, Any]:
     calibration = controller.calibration_
     strata = calibration.strata
     alpha = controller.alpha
     return {
-        "classes": _saved_names(calibration.classes.tolist(), "Class", "classes"),
+        "classes": saved_names(calibration.classes.tolist()),
         "loss": controller.loss.to_dict(),
-        "growth": {"name": controller.growth.name, "point": controller.growth.point},
+        "growth": saved_growth(controller.growth),
         "alpha": [to_json(alpha[label]) for label in calibration.classes.tolist()]
         if isinstance(alpha, Mapping)
         else to_json(alpha),
@@ -140,7 +133,7 @@ def _values(controller: RiskController) -> dict[str, Any]:
         "shift": [str(weight) for weight in calibration.class_weights]
         if calibration.class_weights
         else calibration.shift,
-        "groups": None if strata.groups is None else _saved_names([*strata.groups], "Group", "groups"),
+        "groups": None if strata.groups is None else saved_names([*strata.groups], "Group", "groups"),
         "strata": [
             _saved_stratum(part, threshold)
             for part, threshold in zip(strata.parts, controller.thresholds_, strict=True)
@@ -148,24 +141,6 @@ def _values(controller: RiskController) -> dict[str, Any]:
         "data_blake3": calibration.data_blake3,
         "columns": None if calibration.columns is None else calibration.columns.to_dict(),
     }
-
-
-def _saved_names(names: list[Any], kind: str, plural: str) -> list[Any]:
-    for name in names:
-        if not isinstance(name, str | int | float):
-            raise ValueError(f"{kind} {name!r} can't be saved; {plural} must be strings or numbers.")
-        if isinstance(name, float) and not math.isfinite(name):
-            raise ValueError(f"{kind} {name!r} can't be saved; numbers among the {plural} must be finite.")
-    return names
-
-
-def _names(saved: Any) -> list[Any]:
-    require(
-        isinstance(saved, list) and all(isinstance(name, str | int | float) for name in saved),
-        "must be a list of strings or numbers",
-    )
-    names: list[Any] = saved
-    return names
 
 
 def _alpha(saved: Any, classes: Classes) -> Any:
@@ -221,8 +196,7 @@ def _stratum(
 ) -> Stratum:
     require(set(saved) == set(_STRATUM), f"must have {', '.join(_STRATUM)}")
     require((saved["group"], saved["label"]) == (group, label), "is not in the order of groups and classes")
-    n_rows, steps = saved["n_rows"], saved["steps"]
-    require(_is_count(n_rows), "must have a whole number of rows")
+    n_rows, steps = count_of(saved["n_rows"]), saved["steps"]
     table = costs.units if label is None else costs.units[label]
     curve = _curve(
         saved["curve"], steps is not None, n_rows, int(table.max()) * costs.unit, told_apart, costs
@@ -245,13 +219,10 @@ def _curve(
     saved: Any, has_steps: bool, n_rows: int, bound: Fraction, told_apart: _ToldApart, costs: CostTable
 ) -> RiskCurve:
     require(set(saved) == set(_CURVE), f"must have curves with {', '.join(_CURVE)}")
-    unit, weight, units = as_fraction(saved["unit"]), as_fraction(saved["weight"]), saved["n_rows"]
+    unit, weight, units = as_fraction(saved["unit"]), as_fraction(saved["weight"]), count_of(saved["n_rows"])
     require(as_fraction(saved["bound"]) == bound, "has another largest loss than the loss")
     clustered = told_apart.unit == "cluster"
-    require(
-        _is_count(units) and (units <= n_rows if clustered else units == n_rows),
-        "has other rows than it says",
-    )
+    require(units <= n_rows if clustered else units == n_rows, "has other rows than it says")
     require(unit > 0, "has a unit that is none")
     if not told_apart.weighted:
         whole = costs.unit / unit
@@ -300,10 +271,6 @@ def _require_totals(curve: RiskCurve, n_rows: int) -> None:
         curve.total_loss(math.inf) <= curve.weight * curve.bound,
         "has a larger total than so many rows can have",
     )
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
 
 
 def _saved_stratum(part: Stratum, threshold: float) -> dict[str, Any]:

@@ -90,12 +90,6 @@ def refusal(path: str | PathLike[str], field: str, problem: str) -> RefusedError
     return RefusedError(f"{path} can't be loaded: field {field!r} {problem}. Nothing was loaded.")
 
 
-def require(holds: bool, otherwise: str) -> None:
-    """Refuse the field that is being read unless something holds."""
-    if not holds:
-        raise ValueError(f"it {otherwise}")
-
-
 def _parsed(path: str | PathLike[str]) -> dict[str, Any]:
     try:
         document = json.loads(
