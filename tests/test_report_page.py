@@ -498,9 +498,11 @@ def test_an_address_of_no_stop_opens_at_the_calibrated_alpha(opened, grades, add
 
 def test_the_slider_says_what_changed_to_those_who_do_not_see_it(report, grades):
     report.move(2)
-    report.page.wait_for_function("() => document.querySelector('[role=status]').textContent !== ''")
+    heading = f"At alpha {grades.stop(2)['alpha']}: "
+    report.page.wait_for_function(  # what an earlier move had said may still be there
+        "heading => document.querySelector('[role=status]').textContent.startsWith(heading)", arg=heading
+    )
     said = report.page.locator("[role=status]").text_content()
-    assert said.startswith(f"At alpha {grades.stop(2)['alpha']}: ")
     assert f"mean size {fixed(grades.stop(2)['mean_size'][0], 2)}" in said
 
 
