@@ -168,6 +168,71 @@ def test_a_long_loss_is_cut_and_told_whole():
     assert repr(loss) in [element.get("title") for element in tree(page).iter()]
 
 
+# options
+
+
+def calibrated_with(draw, parameters, **extras):
+    proba, y = draw(300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return RiskController(**{"alpha": 0.1} | parameters).calibrate(proba, y, **extras)
+
+
+def test_options_are_told_before_and_after_calibration(draw):
+    options = {"delta": 0.05, "bound": "hoeffding_bentkus", "condition_on": "label"}
+    told = {"delta": "0.05, hoeffding_bentkus bound", "condition on": "label"}
+    assert told.items() <= lines_of(RiskController(**options)._repr_html_()).items()
+    controller = calibrated_with(draw, options)
+    page = controller._repr_html_()
+    assert "With probability 0.95 over calibrations" in text_of(tree(page))
+    assert str(controller.guarantee()).replace("\n", " ") in text_of(tree(page))
+    coin = RiskController(randomize=True)._repr_html_()
+    assert lines_of(coin)["randomize"] == "a coin decides at the threshold"
+    by_class = RiskController(alpha={"a": 0.1, "<b>": 0.2})._repr_html_()
+    assert lines_of(by_class)["alpha"] == "0.1 for a, 0.2 for <b>"
+
+
+def inner_rows(page):
+    [inner] = [table for table in tree(page).iter("table") if table.find(".//table") is None]
+    return [[text_of(cell) for cell in row] for row in inner]
+
+
+def test_thresholds_of_groups_are_a_small_table(draw):
+    groups = ["<script>alert(1)</script>", "south"] * 148 + ["few"] * 4
+    controller = calibrated_with(draw, {}, groups=groups, clusters=np.arange(300) // 2)
+    page = controller._repr_html_()
+    found = controller.threshold_
+    assert inner_rows(page) == [
+        [groups[0], f"{found[groups[0]]:.6g}", "148 clusters"],
+        ["south", f"{found['south']:.6g}", "148 clusters"],
+        ["few", "-inf, every set holds all labels", "2 clusters"],
+    ]
+    assert "300 rows in clusters of 3 groups" in text_of(tree(page))
+    assert "<script" not in page
+
+
+def test_of_many_thresholds_the_first_are_shown(draw):
+    controller = calibrated_with(draw, {"condition_on": "label", "alpha": 0.05}, groups=np.arange(300) % 3)
+    rows = inner_rows(controller._repr_html_())
+    assert len(rows) == 12
+    assert rows[1][:2] == ["0", "1"]
+    assert "... 3 more" in text_of(tree(controller._repr_html_()))
+    proba, y = draw(200)
+    with pytest.warns(UserWarning, match="too few"):
+        few = RiskController(condition_on="label").calibrate(proba[y > 0], y[y > 0])
+    assert inner_rows(few._repr_html_())[0] == ["0", "-inf, always in the set", "0 rows"]
+
+
+@pytest.mark.parametrize(
+    ("extras", "told"),
+    [({"sample_weight": np.ones(300)}, "weights"), ({"class_weight": [1, 2, 1, 1, 1]}, "class weights")],
+)
+def test_weights_are_told(draw, extras, told):
+    lines = lines_of(calibrated_with(draw, {}, **extras)._repr_html_())
+    assert lines["calibrated on"] == f"300 rows, with {told}"
+    assert lines["threshold"].endswith(", for a row of mean weight")
+
+
 # intervals
 
 

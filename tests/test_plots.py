@@ -4,6 +4,7 @@ import math
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, pairwise
 from types import SimpleNamespace
@@ -31,9 +32,11 @@ from ordinalrisk.plots import (
     plot_intervals,
     plot_risk_curve,
     plot_set_sizes,
+    plot_stratum_risks,
 )
 from ordinalrisk.risk_curve import RiskCurve
 from ordinalrisk.steps import SortedSteps
+from ordinalrisk.strata import Strata
 
 NAMES = ["none", "mild", "moderate", "severe", "proliferative"]
 LOWER, UPPER = [0, 1, 0, 3, 2, 0], [0, 2, 4, 3, 4, 1]
@@ -71,6 +74,13 @@ def calibrated(draw, n_rows=200, alpha=0.1, **parameters):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return RiskController(alpha=alpha, **parameters).calibrate(*draw(n_rows))
+
+
+def with_curve(controller, curve):
+    """The controller as if it had been calibrated on rows with these losses."""
+    [part] = controller.calibration_.strata.parts
+    strata = Strata((replace(part, n_rows=curve.n_rows, curve=curve),))
+    return controller.adopt(replace(controller.calibration_, strata=strata))
 
 
 def bars(ax):
@@ -233,7 +243,7 @@ def test_levels_of_any_size_are_within_the_picture(levels, draw):
     curve = RiskCurve.from_steps(
         np.array(levels), np.ones(len(levels), int), unit=Fraction(1), n_rows=9, bound=Fraction(1)
     )
-    controller.risk_curve_, controller.threshold_ = curve, expectation_threshold(curve, Fraction(1, 10))
+    controller = with_curve(controller, curve)
     ax = plot_risk_curve(controller)
     x, _ = curve_line(ax)
     assert x[0] < min(levels)
@@ -359,8 +369,7 @@ def test_a_million_levels_are_thinned_within_what_can_be_seen(spread, draw):
     totals = np.cumsum(rng.integers(1, 4, len(levels)))
     controller = calibrated(draw)
     curve = RiskCurve(SortedSteps(levels, totals, 1), unit=Fraction(1), n_rows=3 * 10**6, bound=Fraction(1))
-    controller.risk_curve_ = curve
-    controller.threshold_ = expectation_threshold(curve, Fraction(1, 10))
+    controller = with_curve(controller, curve)
     ax = plot_risk_curve(controller, alphas=[0.2])
     x, y = curve_line(ax)
     assert len(x) < 25_000
@@ -405,7 +414,7 @@ def test_the_key_is_not_on_the_curve(power, draw):
     controller = calibrated(draw)
     levels = np.linspace(0, 1, 500) ** power
     curve = RiskCurve.from_steps(levels, np.ones(500, int), unit=Fraction(1), n_rows=900, bound=Fraction(1))
-    controller.risk_curve_, controller.threshold_ = curve, expectation_threshold(curve, Fraction(1, 10))
+    controller = with_curve(controller, curve)
     ax = plot_risk_curve(controller, alphas=[0.2])
     ax.figure.canvas.draw()
     box = ax.get_legend().get_window_extent()
@@ -843,3 +852,151 @@ def test_no_text_overlaps_another_or_leaves_the_picture(sets, draw):
             assert box.x1 <= whole.x1, (name, text.get_text())
             assert whole.y0 <= box.y0, (name, text.get_text())
             assert box.y1 <= whole.y1, (name, text.get_text())
+
+
+# guarantees past one risk for all rows
+
+
+def calibrated_apart(draw, n_rows=400, parameters=None, **extras):
+    proba, y = draw(n_rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return RiskController(**{"alpha": 0.1} | (parameters or {})).calibrate(proba, y, **extras)
+
+
+def legend_texts(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_each_group_has_its_curve_and_its_threshold(draw):
+    groups = ["north", "$x$"] * 190 + ["few"] * 20
+    controller = calibrated_apart(draw, groups=groups, parameters={"alpha": 0.06})
+    ax = plot_risk_curve(controller, alphas=[0.2])
+    curves = [line for line in ax.lines if line.get_drawstyle() == "steps-post"]
+    assert len({line.get_color() for line in curves}) == 3
+    for line, curve in zip(curves, controller.risk_curve_.values(), strict=True):
+        x, y = line.get_data()
+        assert x[1:-1].tolist() == curve.levels.tolist()
+        assert y[-1] == curve.risk(math.inf)
+    other = controller.threshold_at("0.2")
+    found = controller.threshold_
+    assert math.isfinite(found["few"])
+    expected = [
+        (t, controller.risk_curve_[name].risk(t)) for name in found for t in (found[name], other[name])
+    ]
+    drawn = [
+        tuple(line.get_xydata()[0]) for line in ax.lines if line.get_marker() == "o" and len(line.get_xdata())
+    ]
+    assert drawn == expected
+    shown = {"north": "north", "$x$": r"\$x\$", "few": "few"}
+    assert legend_texts(ax) == [f"{shown[name]}: threshold {found[name]:.4g}" for name in shown]
+    levels = {line.get_ydata()[0] for line in ax.lines if list(line.get_xdata()) == [0, 1]}
+    assert levels >= {0.06, 0.2}
+
+
+def test_true_classes_are_chosen_by_name_and_no_more_than_eight(draw):
+    groups = np.arange(400) % 2
+    controller = calibrated_apart(draw, groups=groups, parameters={"condition_on": "label"})
+    with pytest.raises(
+        ValueError, match=r"10 curves can't be told apart, 8 can; choose some with groups= or"
+    ):
+        plot_risk_curve(controller)
+    ax = plot_risk_curve(controller, groups=[1], labels=[0, 4])
+    assert [text.split(":")[0] for text in legend_texts(ax)] == ["1 / 0", "1 / 4"]
+    assert len(plt.get_fignums()) == 1
+    for wrong, message in [
+        ({"groups": [7]}, "groups has 7, which is none of"),
+        ({"labels": []}, "labels is empty"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            plot_risk_curve(controller, **wrong)
+    with pytest.raises(ValueError, match="groups was given, but the calibration has one curve"):
+        plot_risk_curve(calibrated(draw), groups=["a"])
+
+
+def test_classes_without_a_guarantee_say_so(draw):
+    proba, y = draw(200)
+    keep = y > 0
+    with pytest.warns(UserWarning, match="too few"):
+        controller = RiskController(alpha={k: 0.1 * (k + 1) for k in range(5)}).calibrate(
+            proba[keep], y[keep]
+        )
+    ax = plot_risk_curve(controller)
+    assert legend_texts(ax)[0] == "0: always in the set, 9 rows are needed"
+    assert len([line for line in ax.lines if line.get_drawstyle() == "steps-post"]) == 4
+    levels = [line.get_ydata()[0] for line in ax.lines if line.get_color() == plots.MUTED]
+    assert levels == [float(as_fraction(controller.alpha[k])) for k in range(5)]
+
+
+@pytest.mark.parametrize("loss", ["coverage", "divergence"])
+def test_the_band_of_delta_is_what_the_bound_keeps_back(loss, draw):
+    controller = calibrated_apart(draw, parameters={"loss": loss, "delta": 0.05})
+    ax = plot_risk_curve(controller)
+    threshold, curve = controller.threshold_, controller.risk_curve_
+    assert marks_of(ax) == [(threshold, curve.risk(threshold), "o")]
+    [band] = ax.patches
+    assert (band.get_y(), band.get_y() + band.get_height()) == pytest.approx((curve.risk(threshold), 0.1))
+    assert legend_texts(ax)[-1] == "kept back by the bound"
+    few = plot_risk_curve(calibrated_apart(draw, n_rows=12, parameters={"delta": 0.05}))
+    assert legend_texts(few)[0] == "alpha 0.1: full sets, 29 rows are needed"
+
+
+def test_weighted_and_clustered_curves_are_means_of_what_counts(draw):
+    weights = np.random.default_rng(0).gamma(2, 1, 400)
+    weighted = calibrated_apart(draw, sample_weight=weights)
+    ax = plot_risk_curve(weighted)
+    curve = weighted.risk_curve_
+    assert curve_line(ax)[1][-1] == pytest.approx(curve.risk(math.inf))
+    assert ax.get_ylabel() == "weighted mean loss of the calibration rows"
+    [band] = ax.patches
+    own = float(curve.weight) / 400
+    assert band.get_y() == pytest.approx((0.1 * (float(curve.weight) + own) - own) / float(curve.weight))
+    clustered = plot_risk_curve(calibrated_apart(draw, clusters=np.arange(400) // 4))
+    assert clustered.get_ylabel() == "mean loss of the calibration clusters"
+
+
+# risks by group or class
+
+
+@pytest.mark.parametrize("loss", ["coverage", "divergence"])
+def test_stratum_risks_are_those_of_metrics(loss, sets):
+    y = named(TRUTH)
+    groups = ["b", "b", "a", "a", "b", "a"]
+    ax = plot_stratum_risks(y, sets, loss, groups, alpha={"a": 0.1, "b": 0.3})
+    points, _, [bars] = ax.containers[0]
+    for k, name in enumerate(["b", "a"]):
+        mine = [i for i, group in enumerate(groups) if group == name]
+        value, low, high = metrics.risk([y[i] for i in mine], sets[mine], loss, confidence=0.95)
+        assert points.get_xydata()[k] == pytest.approx((k, value))
+        assert bars.get_segments()[k] == pytest.approx(np.array([[k, low], [k, high]]))
+    assert tick_texts(ax.xaxis) == ["b\nn = 3", "a\nn = 3"]
+    lines = ax.collections[-1].get_segments()
+    assert [line[0, 1] for line in lines] == [0.3, 0.1]
+
+
+def test_stratum_risks_of_true_classes_are_in_their_order(sets):
+    y = named(TRUTH)
+    ax = plot_stratum_risks(y, sets, "coverage", y, alpha="0.25", confidence=None)
+    assert [text.split("\n")[0] for text in tick_texts(ax.xaxis)] == NAMES[:4]
+    expected = metrics.class_risk(y, sets)[:4]
+    assert ax.containers[0].lines[0].get_ydata().tolist() == expected.tolist()
+    assert ax.texts[0].get_text() == "alpha 0.25"
+    assert ax.get_ylabel() == "mean loss"
+
+
+def test_stratum_risks_refuse_what_does_not_fit(sets):
+    y = named(TRUTH)
+    for change, message in [
+        ({"by": ["a"]}, "by must have one value for each of the 6 rows"),
+        ({"by": [None] * 6}, r"by\[0\] is missing"),
+        ({"alpha": {"none": 0.1}}, "alpha has nothing for 'mild'"),
+        ({"alpha": "x"}, "alpha must be a finite number"),
+        ({"y": y[1:]}, "one label for each of the 6 rows"),
+        ({"ax": 1}, "ax must be one matplotlib Axes"),
+    ]:
+        given = {"y": y, "sets": sets, "loss": "coverage", "by": y} | change
+        with pytest.raises(ValueError, match=message):
+            plot_stratum_risks(**given)
+    assert plt.get_fignums() == []
+    _, ax = plt.subplots()
+    assert plot_stratum_risks(y, sets, "coverage", y, ax=ax) is ax

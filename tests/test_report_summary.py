@@ -4,6 +4,7 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, cached_property
 from itertools import pairwise
@@ -27,7 +28,7 @@ from ordinalrisk.fingerprint import fingerprint
 from ordinalrisk.guarantees import Guarantee
 from ordinalrisk.losses import as_loss
 from ordinalrisk.random_rows import RandomRows
-from ordinalrisk.report import ReportSummary, render, striking, summarise, summary, write_report
+from ordinalrisk.report import ReportSummary, counting, render, striking, summarise, summary, write_report
 from ordinalrisk.report.describing import loss_in_words
 from ordinalrisk.report.stops import MOST_STOPS, stops_of
 from ordinalrisk.report.striking import TopRows
@@ -312,11 +313,13 @@ def test_where_it_comes_from(setting):
 def test_columns_that_the_calibration_remembers(draw, tmp_path):
     setting = Setting(draw, "two classes")
     columns = {"scores": ["p0", "p1"], "label": "grade", "logits": True, "rescale": False}
+    columns |= {"group": None, "cluster": None, "weight": None}
     found = summarise(setting.controller, setting.proba, setting.y, columns=columns)
     assert found["calibration"]["columns"] == columns
     from ordinalrisk.score_columns import ScoreColumns
 
-    setting.controller.columns_ = ScoreColumns(("p0", "p1"), "grade", True)
+    remembered = ScoreColumns(("p0", "p1"), "grade", True)
+    setting.controller.adopt(replace(setting.controller.calibration_, columns=remembered))
     assert setting.summary()["calibration"]["columns"] == columns
     setting.controller.save(tmp_path / "calibration.json")
     setting.controller = orisk.RiskController.load(tmp_path / "calibration.json")
@@ -332,7 +335,7 @@ def test_batches_of_any_size_give_the_same(draw, setting, monkeypatch):
     setting = Setting(draw, setting)
     whole = setting.summary()
     assert whole["rules"]["rows"] == 60
-    monkeypatch.setattr(summary, "_ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(counting, "_ROWS_AT_ONCE", 7)
     rng = np.random.default_rng(0)
     batches = ReportSummary(setting.controller)
     for start, stop in pairwise([0, 1, 2, *sorted(rng.choice(np.arange(3, 120), 12, replace=False)), 120]):
@@ -621,11 +624,9 @@ def test_few_rows_are_kept_of_many(draw):
     batches = ReportSummary(setting.controller)
     for seed in range(20):
         batches.add(*draw(500, 4, seed=seed))
-        n_lists = 2 * len(batches._tallies)
-        assert len(batches._striking.cases) <= striking.MOST_ROWS * n_lists
-        listed = {row for top in batches._striking._widest.values() for row in top.rows}
-        listed |= {row for top in batches._striking._missed.values() for row in top.rows}
-        assert set(batches._striking.cases) == listed
+        counted = batches._counted
+        assert len(counted.cases) <= striking.MOST_ROWS * 2 * len(counted._tallies)
+        assert set(counted.cases) == counted._striking._top.rows
 
 
 # growth rules

@@ -7,6 +7,7 @@ comes from data is escaped: a class may be called ``<script>``, and is shown so.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,13 @@ from ordinalrisk.palette import BLUE
 
 if TYPE_CHECKING:
     from ordinalrisk.controller import RiskController
+    from ordinalrisk.guarantees import Guarantee
     from ordinalrisk.intervals import IntervalSet
 
 _ROWS_SHOWN = 8
 _MOST_CELLS = 40
 _NAMES_SHOWN = 10
+_STRATA_SHOWN = 12
 _LONGEST_TEXT, _LONGEST_NAME, _DIGITS_SHOWN = 160, 40, 12
 _RULE = "1px solid rgba(128,128,128,.35)"
 _TABLE = f"border-collapse:collapse;border:0;border-top:{_RULE};border-bottom:{_RULE};margin:.3em 0"
@@ -41,8 +44,9 @@ def controller_html(controller: RiskController) -> str:
     """
     lines = {
         "loss": _text(repr(controller.loss)),
-        "alpha": _text(str(controller.alpha)),
+        "alpha": _alpha(controller.alpha),
         "growth": _text(repr(controller.growth)),
+        **_options(controller),
     }
     if not hasattr(controller, "threshold_"):
         if controller.classes is not None:
@@ -51,8 +55,8 @@ def controller_html(controller: RiskController) -> str:
     else:
         lines |= {
             "classes": _names(controller.classes_.tolist()),
-            "calibrated on": f"{controller.n_rows_:,} rows",
-            "threshold": _threshold(controller.threshold_),
+            "calibrated on": _calibrated_on(controller),
+            **_thresholds(controller),
             "data": _code(_text(controller.data_blake3_, _DIGITS_SHOWN)),
         }
         told = escape(str(controller.guarantee()).replace("\n", " "))
@@ -123,11 +127,76 @@ def _heading(name: str, about: str = "") -> str:
     return f"<div><b>{escape(name)}</b>{about}</div>"
 
 
-def _threshold(threshold: float) -> str:
+def _alpha(alpha: Any) -> str:
+    if not isinstance(alpha, Mapping):
+        return _text(str(alpha))
+    return ", ".join(
+        f"{_text(str(risk))} for {_text(str(label), _LONGEST_NAME)}" for label, risk in alpha.items()
+    )
+
+
+def _options(controller: RiskController) -> dict[str, str]:
+    """The options that are in use."""
+    lines = {}
+    if controller.delta is not None:
+        bound = "" if controller.bound == "auto" else f", {controller.bound} bound"
+        lines["delta"] = _text(f"{controller.delta}{bound}")
+    if controller.condition_on is not None:
+        lines["condition on"] = _text(controller.condition_on)
+    if controller.randomize:
+        lines["randomize"] = "a coin decides at the threshold"
+    return lines
+
+
+def _calibrated_on(controller: RiskController) -> str:
+    calibration = controller.calibration_
+    strata = calibration.strata
+    clusters = groups = ""
+    if calibration.unit == "cluster":
+        clusters = " in clusters"
+    if strata.groups is not None:
+        n = len(strata.groups)
+        groups = f" of {n:,} group{'' if n == 1 else 's'}"
+    weights = {None: "", "covariates": ", with weights", "labels": ", with class weights"}[calibration.shift]
+    return f"{controller.n_rows_:,} rows{clusters}{groups}{weights}"
+
+
+def _thresholds(controller: RiskController) -> dict[str, str]:
+    """One threshold, or a small table of those of the groups and true classes."""
+    found = controller.threshold_
+    if not isinstance(found, dict):
+        weighted = controller.calibration_.shift is not None
+        mean = ", for a row of mean weight" if weighted and math.isfinite(found) else ""
+        return {"threshold": _threshold(found) + mean}
+    parts = controller.guarantee().parts
+    rows = [_stratum_row(part, value) for part, value in zip(parts, found.values(), strict=True)]
+    more = len(rows) - _STRATA_SHOWN
+    hidden = f'<div style="{_QUIET}">... {more:,} more</div>' if more > 0 else ""
+    table = (
+        f'<table style="border-collapse:collapse;border:0;margin:0">{"".join(rows[:_STRATA_SHOWN])}</table>'
+    )
+    return {"thresholds": table + hidden}
+
+
+def _stratum_row(part: Guarantee, threshold: float) -> str:
+    names = [str(name) for name in (part.group, part.label) if name is not None]
+    full = "every set holds all labels" if part.label is None else "always in the set"
+    cells = [*(_text(name, _LONGEST_NAME) for name in names), _threshold(threshold, full)]
+    cells.append(
+        f'<span style="{_QUIET}">{part.n_rows:,} {part.unit}{"" if part.n_rows == 1 else "s"}</span>'
+    )
+    return (
+        '<tr style="background:transparent">'
+        + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in cells)
+        + "</tr>"
+    )
+
+
+def _threshold(threshold: float, full: str = "every set holds all labels") -> str:
     number = _text(f"{threshold:.6g}", whole=repr(threshold))
     if math.isfinite(threshold):
         return number
-    return f"{number}, {'single labels' if threshold > 0 else 'every set holds all labels'}"
+    return f"{number}, {'single labels' if threshold > 0 else full}"
 
 
 def _names(labels: list[Any]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,27 +17,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk import metrics
-from ordinalrisk.calibration import loss_budget, rows_needed
+from ordinalrisk.calibration import loss_budget
 from ordinalrisk.controller import RiskController
 from ordinalrisk.device import on_device, to_host
 from ordinalrisk.exact import as_fraction, decimal_text
+from ordinalrisk.guarantees import Guarantee
 from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.kernels import SUM_TOLERANCE, widened
 from ordinalrisk.labels import Classes, class_indices, require_column_order
-from ordinalrisk.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
+from ordinalrisk.palette import BLUE, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION
 from ordinalrisk.probabilities import as_matrix, raise_invalid_row
 from ordinalrisk.risk_curve import RiskCurve
+from ordinalrisk.row_names import RowNames
+from ordinalrisk.strata import Stratum
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_centroids", "plot_class_coverage", "plot_intervals", "plot_risk_curve", "plot_set_sizes"]
+__all__ = [
+    "plot_centroids",
+    "plot_class_coverage",
+    "plot_intervals",
+    "plot_risk_curve",
+    "plot_set_sizes",
+    "plot_stratum_risks",
+]
 
 INSTALL_PLOTS = 'pip install "ordinalrisk[plots]"'
 
 _CELLS_ACROSS = 10_000  # several for each pixel of a wide screen
 _ALPHA_COLOURS = (ORANGE, GREEN, PURPLE, VERMILLION, SKY)
 _ALPHA_STYLES = ("--", "-.", ":")
+_STRATUM_COLOURS = (BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY, INK, GREY)
+_STRATUM_STYLES = ("-", "--", "-.", ":")
 _VISIBLE_SHARE = 0.005
 _ROWS_SHOWN, _MOST_ROWS = 12, 200
 _LONGEST_NAME = 1.3  # inches
@@ -48,14 +60,22 @@ _MARK: dict[str, Any] = {"linestyle": "", "markeredgecolor": "white", "zorder": 
 
 
 def plot_risk_curve(
-    controller: RiskController, *, alphas: Iterable[Any] | None = None, ax: Any = None
+    controller: RiskController,
+    *,
+    alphas: Iterable[Any] | None = None,
+    groups: Iterable[Any] | None = None,
+    labels: Iterable[Any] | None = None,
+    ax: Any = None,
 ) -> Axes:
     """Draw the mean loss of the calibration rows at every threshold.
 
     The curve is the exact step function of :class:`RiskCurve`. For each ``alpha`` there is a level line at
     it, an upright line at its threshold and a mark where that meets the curve. A threshold that is infinite
     is marked by an arrow at the edge. The band below ``alpha``, of height ``(B - alpha) / n``, is what the
-    calibration keeps for the new row: the threshold is where the curve enters it or jumps across.
+    calibration keeps for the new row: the threshold is where the curve enters it or jumps across. With
+    ``delta`` the band is what the bound keeps back, above the loss at the threshold.
+
+    Where groups or true classes have guarantees of their own, each has its curve and its thresholds.
 
     Parameters
     ----------
@@ -63,6 +83,8 @@ def plot_risk_curve(
         Calibrated.
     alphas : sequence of numbers, optional
         Further risks to mark, besides the controller's own.
+    groups, labels : sequence, optional
+        Which groups and which true classes to draw, if each has its own curve; all, by default, up to 8.
     ax : matplotlib Axes, optional
         Where to draw; by default in a new figure.
 
@@ -83,6 +105,9 @@ def plot_risk_curve(
             f"The risk curve is that of a RiskController; got a {type(controller).__name__}. An "
             "OrdinalRiskClassifier has one as controller_."
         )
+    chosen = _chosen_strata(controller, groups, labels)
+    if not controller.calibration_.strata.is_one:
+        return _plot_strata(controller, chosen, _further_alphas(alphas), ax)
     marks = _threshold_marks(controller, alphas)
     curve = controller.risk_curve_
     axes = _axes(ax)
@@ -92,9 +117,9 @@ def plot_risk_curve(
     line.sticky_edges.y[:] = [0]
     for i, mark in enumerate(marks):
         colour = _ALPHA_COLOURS[i % len(_ALPHA_COLOURS)]
-        _draw_mark(axes, curve, mark, colour, _ALPHA_STYLES[i % len(_ALPHA_STYLES)])
-    axes.set(xlabel="threshold", ylabel="mean loss of the calibration rows")
-    _add_risk_key(axes, marks, curve, bulges_up=curve.risk((x[0] + x[-1]) / 2) > y[-1] / 2)
+        _draw_mark(axes, controller, mark, colour, _ALPHA_STYLES[i % len(_ALPHA_STYLES)])
+    axes.set(xlabel="threshold", ylabel=_mean_loss_of(controller))
+    _add_risk_key(axes, marks, controller, bulges_up=curve.risk((x[0] + x[-1]) / 2) > y[-1] / 2)
     return axes
 
 
@@ -197,6 +222,73 @@ def plot_class_coverage(
     return axes
 
 
+def plot_stratum_risks(
+    y: Any,
+    sets: IntervalSet,
+    loss: Any,
+    by: Any,
+    *,
+    alpha: Any = None,
+    confidence: float | None = 0.95,
+    ax: Any = None,
+) -> Axes:
+    r"""Draw the mean loss of the rows of each group, or of each true class, with intervals.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The true labels.
+    sets : IntervalSet
+        The intervals, also on a GPU.
+    loss : IntervalLoss, str or table
+        What a miss costs.
+    by : array-like of shape (n,)
+        The group of each row, or the true labels themselves.
+    alpha : number or mapping, optional
+        The risk that was guaranteed, for all or by name, to compare with.
+    confidence : float or None
+        Of the intervals; None leaves them out.
+    ax : matplotlib Axes, optional
+        Where to draw; by default in a new figure.
+
+    Examples
+    --------
+    >>> sets = IntervalSet([0, 1, 2, 2], [0, 2, 2, 2], classes=["none", "mild", "severe"])
+    >>> y = ["none", "mild", "mild", "severe"]
+    >>> ax = plot_stratum_risks(y, sets, "coverage", ["north", "north", "south", "south"], alpha=0.1)
+    >>> [text.get_text() for text in ax.get_xticklabels()], ax.texts[0].get_text()
+    (['north\nn = 2', 'south\nn = 2'], 'alpha 0.1')
+    >>> ax = plot_stratum_risks(y, sets, "coverage", y)
+    >>> ax.containers[0].lines[0].get_ydata()
+    array([0. , 0.5, 0. ])
+    """
+    sets = _on_host(sets)
+    names, number = _numbered_names(by, y, sets)
+    alphas = _alphas_by_name(alpha, names)
+    rows = [np.flatnonzero(number == k) for k in range(len(names))]
+    truth = sets.classes[class_indices(to_host(y), sets.classes, len(sets))]
+    found = [metrics.risk(truth[mine], sets[mine], loss, confidence=confidence) for mine in rows]
+    value, low, high = (
+        np.array(part)
+        for part in zip(*(each if confidence is not None else (each,) * 3 for each in found), strict=True)
+    )
+    axes = _axes(ax)
+    axes.errorbar(
+        range(len(names)),
+        value,
+        yerr=np.stack([value - low, high - value]),
+        fmt="o",
+        color=BLUE,
+        capsize=min(4, 60 / len(names)),
+        markersize=6,
+    )
+    _draw_alphas(axes, alphas)
+    _name_classes(axes, names, [f"n = {len(mine):,}" for mine in rows])
+    interval = "" if confidence is None else f"\n({100 * confidence:g} % intervals)"
+    axes.set(ylabel=f"mean loss{interval}")
+    return axes
+
+
 def plot_intervals(
     sets: IntervalSet, y: Any = None, proba: Any = None, *, rows: Any = None, ax: Any = None
 ) -> Axes:
@@ -275,11 +367,15 @@ class _Mark(NamedTuple):
     threshold: float
 
 
-def _threshold_marks(controller: RiskController, alphas: Iterable[Any] | None) -> list[_Mark]:
-    """The controller's own risk first, then the others, each once."""
+def _further_alphas(alphas: Iterable[Any] | None) -> list[Fraction]:
     if isinstance(alphas, str) or not isinstance(alphas, Iterable | None):
         raise ValueError(f"alphas must be a sequence of numbers, such as [0.05, 0.1]; got {alphas!r}.")
-    exact = [as_fraction(alpha, "alpha") for alpha in (controller.alpha, *(alphas or ()))]
+    return [as_fraction(alpha, "alpha") for alpha in alphas or ()]
+
+
+def _threshold_marks(controller: RiskController, alphas: Iterable[Any] | None) -> list[_Mark]:
+    """The controller's own risk first, then the others, each once."""
+    exact = [as_fraction(controller.alpha, "alpha"), *_further_alphas(alphas)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the picture says which of them have too few rows
         return [_Mark(alpha, controller.threshold_at(alpha)) for alpha in dict.fromkeys(exact)]
@@ -291,7 +387,7 @@ def _drawn_steps(curve: RiskCurve, thresholds: Iterable[float]) -> tuple[NDArray
     if not len(levels):
         return np.array([0.0, 1.0]), np.zeros(2)
     steps = _visible_steps(levels, thresholds)
-    of_one_unit = curve.unit / curve.n_rows
+    of_one_unit = curve.unit / curve.weight
     risks = [float(total * of_one_unit) for total in curve.totals[steps].tolist()]
     first, last = float(levels[0]), float(levels[-1])
     # More than the rounding of the levels themselves, so that the ends differ from them.
@@ -314,11 +410,19 @@ def _visible_steps(levels: NDArray[np.float64], thresholds: Iterable[float]) -> 
     return np.unique(np.clip(np.concatenate([[0, n - 1], last, last + 1, at, at - 1]), 0, n - 1))
 
 
-def _draw_mark(axes: Axes, curve: RiskCurve, mark: _Mark, colour: str, style: str) -> None:
-    alpha, threshold = mark
+def _draw_mark(axes: Axes, controller: RiskController, mark: _Mark, colour: str, style: str) -> None:
+    alpha, [part] = mark.alpha, controller.calibration_.strata.parts
     line: dict[str, Any] = {"color": colour, "linestyle": style, "linewidth": 1.4, "zorder": 2}
-    axes.axhline(float(alpha), **line, label=_in_words(mark, curve))
-    axes.axhspan(_kept_for_losses(alpha, curve), float(alpha), color=colour, alpha=0.15, linewidth=0)
+    axes.axhline(
+        float(alpha), **line, label=f"alpha {decimal_text(alpha)}: {_in_words(mark, part, controller)}"
+    )
+    axes.axhspan(_kept_for_losses(mark, controller), float(alpha), color=colour, alpha=0.15, linewidth=0)
+    _draw_threshold(axes, part.curve, mark, line)
+
+
+def _draw_threshold(axes: Axes, curve: RiskCurve, mark: _Mark, line: dict[str, Any]) -> None:
+    alpha, threshold = mark
+    colour = line["color"]
     dot: dict[str, Any] = {"color": colour, "markeredgecolor": "white", "linestyle": "", "zorder": 4}
     risk = curve.risk(threshold)
     if math.isfinite(threshold):
@@ -330,30 +434,159 @@ def _draw_mark(axes: Axes, curve: RiskCurve, mark: _Mark, colour: str, style: st
         axes.plot([at_edge], [risk], marker=arrow, markersize=11, clip_on=False, transform=edge, **dot)
 
 
-def _kept_for_losses(alpha: Fraction, curve: RiskCurve) -> float:
+def _kept_for_losses(mark: _Mark, controller: RiskController) -> float:
     """The largest mean calibration loss that ``alpha`` allows; 0 where it allows none at all."""
-    return max(0.0, float(loss_budget(alpha, curve.bound, curve.n_rows) / curve.n_rows))
-
-
-def _in_words(mark: _Mark, curve: RiskCurve) -> str:
     alpha, threshold = mark
-    text = f"alpha {decimal_text(alpha)}: "
+    curve = controller.risk_curve_
+    if controller.delta is not None:
+        return float(curve.risk(threshold))
+    own = curve.weight / curve.n_rows
+    return max(0.0, float(loss_budget(alpha, curve.bound, curve.weight, own) / curve.weight))
+
+
+def _in_words(mark: _Mark, part: Stratum, controller: RiskController) -> str:
+    alpha, threshold = mark
     if math.isfinite(threshold):
-        return f"{text}threshold {threshold:.4g}"
+        return f"threshold {threshold:.4g}"
     if threshold > 0:
-        return f"{text}single labels suffice"
-    return f"{text}full sets, {rows_needed(alpha, curve.bound):,} rows are needed"
+        return "single labels suffice"
+    needed = controller._promise.rows_needed(part, alpha)
+    sets = "full sets" if part.label is None else "always in the set"
+    return f"{sets}, {needed:,} {controller.calibration_.unit}s are needed"
 
 
-def _add_risk_key(axes: Axes, marks: Sequence[_Mark], curve: RiskCurve, *, bulges_up: bool) -> None:
+def _mean_loss_of(controller: RiskController) -> str:
+    weighted = "weighted " if controller.calibration_.shift is not None else ""
+    return f"{weighted}mean loss of the calibration {controller.calibration_.unit}s"
+
+
+def _chosen_strata(
+    controller: RiskController, groups: Iterable[Any] | None, labels: Iterable[Any] | None
+) -> list[int]:
+    """The strata to draw, each with a colour of its own."""
+    controller._require_calibrated()
+    strata, classes = controller.calibration_.strata, controller.classes_.tolist()
+    of_groups = _positions(groups, None if strata.groups is None else [*strata.groups], "groups")
+    of_labels = _positions(labels, classes if strata.n_labels > 1 else None, "labels")
+    chosen = [
+        i
+        for i, part in enumerate(strata.parts)
+        if (part.group is None or part.group in of_groups) and (part.label is None or part.label in of_labels)
+    ]
+    if len(chosen) > len(_STRATUM_COLOURS):
+        raise ValueError(
+            f"{len(chosen)} curves can't be told apart, {len(_STRATUM_COLOURS)} can; choose some with "
+            "groups= or labels=."
+        )
+    return chosen
+
+
+def _positions(given: Iterable[Any] | None, known: list[Any] | None, name: str) -> list[int]:
+    """Where those that are asked for stand among those that there are; all, if nothing is asked for."""
+    if given is None:
+        return [*range(len(known or ()))]
+    if known is None:
+        raise ValueError(f"{name} was given, but the calibration has one curve for all {name}; leave it out.")
+    asked = [given] if isinstance(given, str) or not isinstance(given, Iterable) else [*given]
+    for each in asked:
+        if each not in known:
+            raise ValueError(f"{name} has {each!r}, which is none of {known}.")
+    if not asked:
+        raise ValueError(f"{name} is empty; choose some of {known}.")
+    return [known.index(each) for each in asked]
+
+
+def _plot_strata(controller: RiskController, chosen: list[int], further: list[Fraction], ax: Any) -> Axes:
+    """A curve for each stratum, with a mark at its threshold for each risk."""
+    calibration, guarantee = controller.calibration_, controller.guarantee()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the picture says which of them have too few rows
+        others = [(alpha, controller._thresholds_at(alpha, calibration).values) for alpha in further]
+    drawn: list[tuple[Stratum, list[_Mark]]] = []
+    for i in chosen:
+        own = _Mark(guarantee.parts[i].alpha, controller.thresholds_[i])
+        marks = [own, *(_Mark(alpha, values[i]) for alpha, values in others)]
+        drawn.append((calibration.strata.parts[i], [*dict.fromkeys(marks)]))
+    axes = _axes(ax)
+    finite = [t for _, marks in drawn for _, t in marks if math.isfinite(t)]
+    ends = []
+    for k, (i, (part, marks)) in enumerate(zip(chosen, drawn, strict=True)):
+        colour, style = _STRATUM_COLOURS[k], _STRATUM_STYLES[k % len(_STRATUM_STYLES)]
+        name = _shortened(" / ".join(_as_text(n) for n in _names_of(guarantee.parts[i])))
+        if part.curve.n_rows:
+            x, y = _drawn_steps(part.curve, finite)
+            ends += [x[0], x[-1]]
+            axes.plot(x, y, drawstyle="steps-post", color=colour, linestyle=style, linewidth=1.8, zorder=3)
+        words = f"{name}: {_in_words(marks[0], part, controller)}"
+        axes.plot([], [], color=colour, linestyle=style, marker="o", label=words.replace("$", r"\$"))
+        for mark in marks if part.curve.n_rows else []:
+            _draw_threshold(axes, part.curve, mark, {"color": colour, "linestyle": ":", "linewidth": 1.2})
+    for alpha in dict.fromkeys(mark.alpha for _, marks in drawn for mark in marks):
+        axes.axhline(float(alpha), color=MUTED, linestyle="--", linewidth=1.2, zorder=1)
+    if ends:
+        axes.set_xlim(min(ends), max(ends))
+    axes.set_ylim(bottom=0)
+    axes.set(xlabel="threshold", ylabel=_mean_loss_of(controller))
+    axes.legend(loc="upper left", framealpha=0.95)
+    return axes
+
+
+def _names_of(guarantee: Guarantee) -> list[Any]:
+    return [name for name in (guarantee.group, guarantee.label) if name is not None]
+
+
+def _numbered_names(by: Any, y: Any, sets: IntervalSet) -> tuple[Classes, NDArray[np.int64]]:
+    """The names in order, that of the classes if they are classes, and the number of each row's name."""
+    names = RowNames("by")
+    number = names.numbered(to_host(by), len(sets))
+    known, classes = [*names.known], sets.classes.tolist()
+    if set(known) <= set(classes):
+        order = [known.index(label) for label in classes if label in known]
+        number = np.argsort(order)[number]
+        known = [known[k] for k in order]
+    found = np.empty(len(known), object)
+    found[:] = known
+    return found, number
+
+
+def _alphas_by_name(alpha: Any, names: Classes) -> list[float] | float | None:
+    """The risk to compare with: one for all, or one for each name."""
+    if not isinstance(alpha, Mapping):
+        return None if alpha is None else float(as_fraction(alpha, "alpha"))
+    for name in names.tolist():
+        if name not in alpha:
+            raise ValueError(f"alpha has nothing for {name!r}; give each of {names.tolist()} a risk.")
+    return [float(as_fraction(alpha[name], "alpha")) for name in names.tolist()]
+
+
+def _draw_alphas(axes: Axes, alphas: list[float] | float | None) -> None:
+    look: dict[str, Any] = {"color": ORANGE, "linestyle": "--", "zorder": 1}
+    if isinstance(alphas, float):
+        axes.axhline(alphas, **look)
+        axes.annotate(
+            f"alpha {alphas:.4g}",
+            (1, alphas),
+            xycoords=axes.get_yaxis_transform(),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+        )
+    elif alphas is not None:
+        at = np.arange(len(alphas))
+        axes.hlines(alphas, at - 0.4, at + 0.4, **look, label="alpha")
+        axes.legend(frameon=False)
+
+
+def _add_risk_key(axes: Axes, marks: Sequence[_Mark], controller: RiskController, *, bulges_up: bool) -> None:
     """In the corner that the curve leaves free; the bands are named if any can be seen."""
     from matplotlib.patches import Patch
 
     handles, _ = axes.get_legend_handles_labels()
     low, high = axes.get_ylim()
-    widest = max(float(mark.alpha) - _kept_for_losses(mark.alpha, curve) for mark in marks)
+    widest = max(float(mark.alpha) - _kept_for_losses(mark, controller) for mark in marks)
+    whose = "for the new row" if controller.delta is None else "back by the bound"
     if widest > _VISIBLE_SHARE * (high - low):
-        handles.append(Patch(color=GREY, alpha=0.4, linewidth=0, label="kept for the new row"))
+        handles.append(Patch(color=GREY, alpha=0.4, linewidth=0, label=f"kept {whose}"))
     axes.legend(handles=handles, loc="lower right" if bulges_up else "upper left", framealpha=0.95)
 
 

@@ -74,12 +74,15 @@ class UnitSteps(NamedTuple):
 
     def split(self, into: NDArray[np.int64], n_parts: int) -> Iterator[tuple[NDArray[np.int64], UnitSteps]]:
         """The units of each part, and their steps with the units numbered anew."""
+        units, steps = np.argsort(into, kind="stable"), np.argsort(into[self.unit], kind="stable")
+        ends = np.searchsorted(into[units], np.arange(n_parts + 1))
+        step_ends = np.searchsorted(into[self.unit[steps]], np.arange(n_parts + 1))
         number = np.empty(self.n_units, np.int64)
+        number[units] = np.arange(self.n_units) - ends[into[units]]
         for part in range(n_parts):
-            units = np.flatnonzero(into == part)
-            number[units] = np.arange(len(units))
-            mine = into[self.unit] == part
-            yield units, UnitSteps(self.at[mine], number[self.unit[mine]], self.by[mine], len(units))
+            mine = units[ends[part] : ends[part + 1]]
+            taken = steps[step_ends[part] : step_ends[part + 1]]
+            yield mine, UnitSteps(self.at[taken], number[self.unit[taken]], self.by[taken], len(mine))
 
     def clustered(self, clusters: NDArray[np.int64]) -> tuple[UnitSteps, int]:
         """The mean loss of each cluster as a unit; the second value is how many new scales make an old one.

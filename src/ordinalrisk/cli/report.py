@@ -21,15 +21,21 @@ def report(
     scores: options.Scores = None,
     logits: options.Logits = None,
     rescale: options.Rescale = False,
+    group: options.Group = None,
+    cluster: options.Cluster = None,
+    weight_col: options.WeightColumn = None,
+    seed: options.Seed = None,
     input_format: options.InputFormat = None,
 ) -> None:
     """Write a report: the guarantee, whether the test rows agree, and what every alpha would cost.
 
-    One HTML file that needs no network, and beside it the same numbers as JSON.
+    One HTML file that needs no network, and beside it the same numbers as JSON. Groups, clusters and weights
+    are found by the names that their columns had when calibrating.
 
     \b
     Examples:
       ordinalrisk report cal.json test.parquet -o report.html
+      ordinalrisk report cal.json test.csv --group site
     """  # noqa: D301
     options.require_files()
     for package in ("plotly", "jinja2"):
@@ -49,21 +55,43 @@ def report(
     from ordinalrisk.report import ReportSummary, write_summary
 
     controller = options.loaded(calibration)
+    options.require_seed(seed, controller)
     classes = controller.classes_
     console = terminal.printer()
     with terminal.bad_data_is_one_line(), opened(test, input_format) as source:
-        asked = columns.Asked(scores, label, logits, rescale)
+        asked = columns.Asked(scores, label, logits, rescale, group, cluster, weight_col)
         where = columns.found_again(
-            source, controller.columns_, classes.tolist(), asked, terminal.note, with_label=True
+            source,
+            controller.columns_,
+            classes.tolist(),
+            asked,
+            terminal.note,
+            with_label=True,
+            needs=columns.needed(controller.calibration_, for_test=True),
         )
         shown = [name for name in source.schema.names if name not in (*where.scores, where.label)]
-        summary = ReportSummary(controller)
+        summary = ReportSummary(controller, seed=seed)
         with terminal.row_progress(source, "Reading test rows") as progress:
-            rows = streaming.FileRows(source, where, classes.tolist(), keep=shown[:6], progress=progress)
+            rows = streaming.FileRows(
+                source,
+                where,
+                classes.tolist(),
+                keep=shown[:6],
+                progress=progress,
+                groups=controller.calibration_.strata.groups,
+            )
             with rows.batches() as batches:
                 for batch in batches:
                     cases = dict(zip(batch.kept.schema.names, batch.kept.columns, strict=True))
-                    summary.add(batch.proba, classes[batch.labels], cases)
+                    extras = batch.extras
+                    summary.add(
+                        batch.proba,
+                        classes[batch.labels],
+                        cases,
+                        extras.groups,
+                        extras.clusters,
+                        extras.sample_weight,
+                    )
         with terminal.progress() as bar:
             bar.add_task("Summarising", total=None)
             found = summary.finish(calibration.name, Path(source.name).name, where.to_dict())

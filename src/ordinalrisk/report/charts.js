@@ -61,12 +61,12 @@ const currentAlphaLine = (theme, stop) => ({
 });
 
 const fewTicks = (width) => (width < 420 ? 4 : 6);
-const alphaAxis = (width) => ({ range: alphaRange, title: "alpha", nticks: fewTicks(width) });
+const alphaAxis = (width) => ({ range: alphaRange, title: report.alphaWord, nticks: fewTicks(width) });
 
 // --- curves over alpha
 
 function curve(theme, stop, values, text, name) {
-  const texts = values.map((value, i) => `alpha ${plain(stops[i].alpha)}<br>${name} ${span(value, text)}`);
+  const texts = values.map((value, i) => `${report.alphaWord} ${plain(stops[i].alpha)}<br>${name} ${span(value, text)}`);
   const line = { type: "scatter", mode: last > 0 ? "lines" : "markers", x: alphas, hoverinfo: "skip" };
   const edge = (part) => ({ ...line, mode: "lines", y: values.map((value) => value[part]), line: { width: 0 } });
   const here = stops.indexOf(stop);
@@ -86,11 +86,13 @@ function riskChart(stop, theme, width) {
     type: "scatter", mode: "lines", x: [0, end], y: [0, end], hoverinfo: "skip",
     line: { color: theme.ink, width: 1.5, dash: "dash" },
   };
+  const comparable = report.alphaWord === "alpha"; // a factor on several alphas is no loss
+  const highest = Math.max(comparable ? end : 0, ...values.map((value) => value[2]));
   return {
-    traces: [...curve(theme, stop, values, loss, "realised loss"), diagonal],
+    traces: [...curve(theme, stop, values, loss, "realised loss"), ...(comparable ? [diagonal] : [])],
     layout: layoutOf(theme, {
       xaxis: alphaAxis(width), shapes: [currentAlphaLine(theme, stop)],
-      yaxis: { title: "realised loss", range: [0, 1.05 * Math.max(end, ...values.map((value) => value[2]))] },
+      yaxis: { title: "realised loss", range: [0, 1.05 * (highest || 1)] },
     }),
   };
 }
@@ -171,12 +173,14 @@ function centroidsChart(stop, theme, width) {
 const nameLength = (width) => (width < 420 ? 13 : 16);
 const longestName = Math.max(...classes.map((name) => Array.from(name).length));
 
-// Ticks at the classes, as many as there is room for at so many pixels each.
-function classTicks(pixels, length, more = () => "") {
+// Ticks at names, as many as there is room for at so many pixels each.
+function nameTicks(names, pixels, length, more = () => "") {
   const step = Math.max(1, Math.ceil(15 / pixels));
-  const shown = classes.map((_, k) => k).filter((k) => k % step === 0);
-  return { tickmode: "array", tickvals: shown, ticktext: shown.map((k) => plain(shortened(classes[k], length)) + more(k)) };
+  const shown = names.map((_, k) => k).filter((k) => k % step === 0);
+  return { tickmode: "array", tickvals: shown, ticktext: shown.map((k) => plain(shortened(names[k], length)) + more(k)) };
 }
+
+const classTicks = (pixels, length, more) => nameTicks(classes, pixels, length, more);
 
 // Below a chart names lie flat if they fit, and lean or stand if they do not.
 function classTicksBelow(pixels, width) {
@@ -188,33 +192,66 @@ function classTicksBelow(pixels, width) {
 
 const PAGE_HEIGHT = 860; // what a chart may take of a printed page
 
-function classHeight(width, onPaper) {
-  const height = 96 + Math.max(K, 3) * (onPaper ? 18 : K > 30 ? 20 : 28);
+function heightOf(lines, onPaper) {
+  const height = 96 + Math.max(lines, 3) * (onPaper ? 18 : lines > 30 ? 20 : 28);
   return onPaper ? Math.min(height, PAGE_HEIGHT) : height;
 }
 
-function classChart(theme, width, onPaper, { values, text, quantity, reference, xaxis }) {
-  const known = classes.map((_, k) => k).filter((k) => values[k] !== null);
+const classHeight = (width, onPaper) => heightOf(K, onPaper);
+
+// A dot and its interval for each name; `shapes` lie behind them, `marker` tells dots apart.
+function dotChart(theme, width, onPaper, { names, rows, values, text, quantity, shapes, xaxis, title, length = nameLength(width), marker = () => ({}), more = () => "" }) {
+  const known = names.map((_, k) => k).filter((k) => values[k] !== null);
   const at = (part) => known.map((k) => values[k][part]);
   const points = {
     type: "scatter", mode: "markers", x: at(0), y: known, hoverinfo: "text",
-    hovertext: known.map((k) => `${plain(classes[k])}: ${rowsOf(classRows[k])}<br>${quantity} ${span(values[k], text)}`),
-    marker: { color: theme.main, size: 9 },
+    hovertext: known.map((k) => `${plain(names[k])}: ${rowsOf(rows[k])}<br>${quantity} ${span(values[k], text)}${more(k)}`),
+    marker: { color: theme.main, size: 9, ...marker(known) },
     error_x: {
       type: "data", symmetric: false, color: theme.main, thickness: 1.6, width: 4,
       array: known.map((k) => values[k][2] - values[k][0]), arrayminus: known.map((k) => values[k][0] - values[k][1]),
     },
   };
-  const line = { type: "line", xref: "x", yref: "paper", x0: reference, x1: reference, y0: 0, y1: 1, line: { color: theme.ink, width: 1.5, dash: "dash" } };
-  const missing = classes.map((_, k) => k).filter((k) => values[k] === null);
+  const missing = names.map((_, k) => k).filter((k) => values[k] === null);
   const notes = missing.map((k) => ({ xref: "paper", x: 0.5, y: k, text: "no rows", showarrow: false, font: { color: theme.muted } }));
   return {
     traces: [points],
     layout: layoutOf(theme, {
-      shapes: [line], annotations: notes, xaxis,
-      yaxis: { ...classTicks(onPaper ? (PAGE_HEIGHT - 96) / K : 20, nameLength(width), (k) => ` (${count(classRows[k])})`), range: [K - 0.5, -0.5], title: "true class (rows)" },
+      shapes, annotations: notes, xaxis,
+      yaxis: {
+        ...nameTicks(names, onPaper ? (PAGE_HEIGHT - 96) / names.length : 20, length, (k) => ` (${count(rows[k])})`),
+        range: [names.length - 0.5, -0.5], title,
+      },
     }),
   };
+}
+
+const dashedLine = (theme, x, ends) => ({ type: "line", xref: "x", x0: x, x1: x, ...ends, line: { color: theme.ink, width: 1.5, dash: "dash" } });
+
+function classChart(theme, width, onPaper, { reference, ...more }) {
+  const shapes = [dashedLine(theme, reference, { yref: "paper", y0: 0, y1: 1 })];
+  return dotChart(theme, width, onPaper, { names: classes, rows: classRows, shapes, title: "true class (rows)", ...more });
+}
+
+// --- one line for each group or class with a guarantee of its own
+
+const MARKS = { agrees: { symbol: "circle" }, chance: { symbol: "diamond", color: ORANGE }, disagrees: { symbol: "triangle-up", color: VERMILLION }, nothing: { symbol: "square-open" } };
+
+function strataChart(stop, theme, width, onPaper) {
+  const { names, rows, title } = report.strata;
+  const parts = stop.strata;
+  const end = roundRange(Math.max(...parts.map((part) => part.value), ...parts.map((part) => part.risk?.[2] ?? 0)), report.bound);
+  const marks = (known) => known.map((k) => MARKS[parts[k].verdict]);
+  return dotChart(theme, width, onPaper, {
+    names, rows, length: width < 600 ? nameLength(width) : 36, values: parts.map((part) => part.risk), text: loss, quantity: "mean loss", title: `${title} (rows)`,
+    shapes: parts.map((part, k) => dashedLine(theme, part.value, { yref: "y", y0: k - 0.42, y1: k + 0.42 })),
+    xaxis: { range: [-0.02 * end, 1.04 * end], nticks: fewTicks(width), title: "mean loss" },
+    more: (k) => `<br>alpha ${plain(parts[k].alpha)}: ${plain(parts[k].word)}`,
+    marker: (known) => ({
+      size: 11, symbol: marks(known).map((mark) => mark.symbol),
+      color: known.map((k) => MARKS[parts[k].verdict].color ?? (parts[k].verdict === "nothing" ? theme.muted : theme.main)),
+    }),
+  });
 }
 
 // The smallest of a few round ranges that holds the numbers, so that the axis seldom moves with the slider.
@@ -231,9 +268,10 @@ function classCoverageChart(stop, theme, width, onPaper) {
 
 function classRiskChart(stop, theme, width, onPaper) {
   const highs = stop.class_risk.map((value) => value?.[2] ?? 0);
-  const end = roundRange(Math.max(stop.value, ...highs), report.bound);
+  const reference = report.alphaWord === "alpha" ? stop.value : stop.risk[0];
+  const end = roundRange(Math.max(reference, ...highs), report.bound);
   return classChart(theme, width, onPaper, {
-    values: stop.class_risk, text: loss, quantity: "mean loss", reference: stop.value,
+    values: stop.class_risk, text: loss, quantity: "mean loss", reference,
     xaxis: { range: [-0.02 * end, 1.04 * end], nticks: fewTicks(width), title: "mean loss" },
   });
 }
@@ -287,6 +325,7 @@ const CHARTS = {
   centroids: { height: barHeight, draw: centroidsChart },
   class_coverage: { height: classHeight, draw: classCoverageChart },
   class_risk: { height: classHeight, draw: classRiskChart },
+  strata: { height: (width, onPaper) => heightOf(report.strata.names.length, onPaper), draw: strataChart },
   held: { height: mapHeight, draw: heldChart },
   rules: { height: fixedHeight(350, 280), draw: rulesChart },
 };

@@ -19,13 +19,13 @@ function showFields(stop) {
   }
   document.querySelector(".verdict").dataset.verdict = stop.verdict;
   slider.value = here;
-  slider.setAttribute("aria-valuetext", `alpha ${stop.alpha}`);
+  slider.setAttribute("aria-valuetext", `${report.alphaWord} ${stop.alpha}`);
 }
 
 function announce() {
   const { fields } = stops[here];
   document.getElementById("announcement").textContent =
-    `At alpha ${fields.alpha}: ${fields["verdict-word"]} Realised loss ${fields.risk}, coverage ${fields.coverage}, mean size ${fields.size}.`;
+    `At ${report.alphaWord} ${fields.alpha}: ${fields["verdict-word"]} Realised loss ${fields.risk}, coverage ${fields.coverage}, mean size ${fields.size}.`;
 }
 
 // --- tables
@@ -38,6 +38,7 @@ function showTables(stop) {
     const table = casesTable(stop, box.dataset.cases);
     box.replaceChildren(table.rows.length ? tableElement(table) : element("p", { class: "left-out" }, "None at this alpha."));
   }
+  document.querySelector("[data-strata]")?.replaceChildren(tableElement(strataTable(stop)));
   document.querySelector("[data-rules]")?.replaceChildren(tableElement(rulesTable(stop)));
 }
 

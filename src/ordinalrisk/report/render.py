@@ -18,6 +18,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from ordinalrisk.report import wording
+
 Summary = Mapping[str, Any]
 
 _MAX_BYTES = 6_000_000
@@ -82,6 +84,9 @@ def _page(summary: Summary) -> str:
         fields=data["stops"][summary["start"]]["fields"],
         facts=_facts(summary),
         title=_title(summary),
+        promise=_promise_words(summary),
+        calibrated=wording.calibrated_alpha(summary),
+        word=wording.alpha_word(summary),
         confidence=data["confidence"],
         data=_json_for_html(data),
         style=_own_file("page.css"),
@@ -92,9 +97,27 @@ def _page(summary: Summary) -> str:
     return page
 
 
+def _promise_words(summary: Summary) -> dict[str, Any] | None:
+    """What the page says of a promise that is more than one risk for all rows."""
+    if "promise" not in summary:
+        return None
+    promise = summary["promise"]
+    return {
+        "heading": wording.heading(summary) if promise["by"] else None,
+        "about": wording.parts_in_words(summary) if promise["by"] else [],
+        "realised": wording.realised_in_words(summary),
+        "threshold": wording.how_thresholds_apply(summary),
+        "limits": wording.limits(summary),
+        "by_class": "class" in promise["by"],
+        "own_alphas": wording.has_own_alphas(summary),
+        "plain_rules": "without groups, weights, clusters or coins" if summary["rules"] else "",
+    }
+
+
 def _title(summary: Summary) -> str:
     tested = summary["test"]["file"] or f"{_count(summary['test']['rows'])} test rows"
-    return f"Risk report: {tested}, alpha {summary['alpha']}"
+    alpha = "alpha by class" if wording.has_own_alphas(summary) else f"alpha {summary['alpha']}"
+    return f"Risk report: {tested}, {alpha}"
 
 
 # --- what the page's own scripts read
@@ -104,11 +127,14 @@ def _page_data(summary: Summary) -> dict[str, Any]:
     bound = float(Fraction(summary["loss"]["bound"]))
     decimals = _loss_decimals(bound)
     stops = [
-        {key: stop[key] for key in _KEPT_OF_STOP} | {"fields": _fields(stop, summary, decimals)}
+        {key: stop[key] for key in _KEPT_OF_STOP}
+        | {"fields": _fields(stop, summary, decimals), "strata": _strata(stop, summary)}
         for stop in summary["stops"]
     ]
     return {
         "alpha": summary["alpha"],
+        "alphaWord": wording.alpha_word(summary),
+        "strata": _strata_facts(summary),
         "start": summary["start"],
         "bound": bound,
         "lossDecimals": decimals,
@@ -124,6 +150,33 @@ def _page_data(summary: Summary) -> dict[str, Any]:
     }
 
 
+def _strata(stop: Summary, summary: Summary) -> list[dict[str, Any]]:
+    """What is shown of each part that has a guarantee of its own, at one position of the slider."""
+    kept = ("alpha", "value", "certified", "verdict", "risk", "units", "mean_size", "single")
+    return [
+        {key: part[key] for key in kept}
+        | {"threshold": _threshold(part["threshold"]), "word": wording.part_word(part, summary)}
+        for part in stop.get("strata", [])
+    ]
+
+
+def _strata_facts(summary: Summary) -> dict[str, Any] | None:
+    """What is shown of each part wherever the slider stands."""
+    if "promise" not in summary or not summary["promise"]["by"]:
+        return None
+    promise = summary["promise"]
+    return {
+        "names": [part["name"] for part in promise["strata"]],
+        "rows": [part["test_rows"] for part in promise["strata"]],
+        "calibrated": [part["calibration_units"] for part in promise["strata"]],
+        "unit": promise["unit"],
+        "weighted": promise["shift"] is not None,
+        "title": {1: {"group": "group", "class": "true class"}[promise["by"][0]]}.get(
+            len(promise["by"]), "group, true class"
+        ),
+    }
+
+
 def _fields(stop: Summary, summary: Summary, decimals: int) -> dict[str, str]:
     """The text of each ``data-field`` of the page at one position of the slider."""
     return {
@@ -132,13 +185,17 @@ def _fields(stop: Summary, summary: Summary, decimals: int) -> dict[str, str]:
         "guarantee": stop["guarantee"],
         "worst": _worst(stop, summary),
         "note": _note(stop),
-        "tag": _tag(stop),
+        "tag": _tag(stop, summary),
         "verdict-word": _VERDICTS[stop["verdict"]],
         "verdict-text": stop["verdict_text"],
         **_estimate("risk", stop["risk"], lambda value: _fixed(value, decimals)),
         **_estimate("coverage", stop["coverage"], _percent),
         **_estimate("size", stop["mean_size"], lambda value: _fixed(value, 2)),
-        "threshold": _threshold(stop["threshold"]),
+        "threshold": (
+            wording.threshold_in_words(summary)
+            if stop["threshold"] is None
+            else _threshold(stop["threshold"])
+        ),
     }
 
 
@@ -148,6 +205,8 @@ def _estimate(name: str, estimate: Sequence[float], text: Callable[[float], str]
 
 
 def _lead(stop: Summary, summary: Summary) -> str:
+    if "lead" in stop and (stop["certified"] or summary["promise"]["by"]):
+        return str(stop["lead"])
     if stop["certified"]:
         return f"Promised: the loss of a new case is at most {stop['alpha']} on average."
     rows = _count(summary["calibration"]["rows"])
@@ -164,8 +223,9 @@ def _worst(stop: Summary, summary: Summary) -> str:
         return ""
     share, y = min(coverage)
     name, rows = summary["classes"][y], _count(summary["test"]["class_rows"][y])
+    about = wording.average_in_words(summary)
     return (
-        f"It is an average over all classes. The class served worst is {name}: "
+        f"{about} The class served worst is {name}: "
         f"{_percent(share)} of its {rows} rows have the truth in their set."
     )
 
@@ -179,7 +239,9 @@ def _note(stop: Summary) -> str:
     return ""
 
 
-def _tag(stop: Summary) -> str:
+def _tag(stop: Summary, summary: Summary) -> str:
+    if "promise" in summary and (names := wording.uncertified(stop, summary)):
+        return f"{len(names)} of {len(stop['strata'])} not certified"
     if not stop["certified"]:
         return "whole scale, not certified"
     return "single labels, saturated" if stop["saturated"] else ""
@@ -191,7 +253,7 @@ def _tag(stop: Summary) -> str:
 def _facts(summary: Summary) -> list[tuple[str, list[tuple[str, str, bool]]]]:
     """Groups of (term, value, whether the value is a code) for the auditor."""
     calibration, test = summary["calibration"], summary["test"]
-    smallest = Fraction(calibration["smallest_alpha"])
+    smallest = calibration["smallest_alpha"]
     point = summary["growth"]["point"]
     return [
         (
@@ -199,23 +261,23 @@ def _facts(summary: Summary) -> list[tuple[str, list[tuple[str, str, bool]]]]:
             [
                 ("File", calibration["file"] or "not saved to a file", False),
                 ("Rows", _count(calibration["rows"]), False),
-                ("Calibrated alpha", summary["alpha"], False),
+                ("Calibrated alpha", wording.calibrated_alpha(summary), False),
                 (
                     "Smallest alpha that can be certified",
-                    _with_decimal(calibration["smallest_alpha"], smallest),
+                    "none" if smallest is None else _with_decimal(smallest, Fraction(smallest)),
                     False,
                 ),
                 ("Loss", summary["loss"]["text"], True),
                 ("Largest possible loss (B)", calibration["bound"], False),
                 ("Growth rule", f"{summary['growth']['name']} (point label: {point})", False),
-                ("Threshold, decimal", calibration["threshold"]["decimal"], True),
-                ("Threshold, hexadecimal", calibration["threshold"]["hex"], True),
+                *_threshold_facts(calibration["threshold"]),
                 ("Levels in the risk curve", _count(calibration["levels"]), False),
                 ("Most rows that change at one level (M)", _count(calibration["most_tied"]), False),
                 *_columns(calibration["columns"]),
                 ("Fingerprint of the calibration data (BLAKE3)", calibration["data_blake3"], True),
             ],
         ),
+        *(wording.facts(summary) if "promise" in summary else []),
         (
             "Test",
             [
@@ -235,6 +297,15 @@ def _facts(summary: Summary) -> list[tuple[str, list[tuple[str, str, bool]]]]:
     ]
 
 
+def _threshold_facts(threshold: Summary | None) -> list[tuple[str, str, bool]]:
+    if threshold is None:
+        return []
+    return [
+        ("Threshold, decimal", threshold["decimal"], True),
+        ("Threshold, hexadecimal", threshold["hex"], True),
+    ]
+
+
 def _columns(columns: Summary | None) -> list[tuple[str, str, bool]]:
     if columns is None:
         return [("Columns", "not recorded: the data came as arrays", False)]
@@ -242,6 +313,11 @@ def _columns(columns: Summary | None) -> list[tuple[str, str, bool]]:
     return [
         (f"Columns of {kind}", ", ".join(columns["scores"]), True),
         ("Column of the true label", columns["label"], True),
+        *(
+            (f"Column of the {role}s", columns[role], True)
+            for role in ("group", "cluster", "weight")
+            if columns.get(role) is not None
+        ),
     ]
 
 

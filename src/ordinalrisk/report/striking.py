@@ -6,7 +6,7 @@ these are does not depend on how the rows were cut into batches.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +28,14 @@ class Case(NamedTuple):
     values: list[str]
     truth: int
     until: list[int]
+
+
+class CaseApart(NamedTuple):
+    """One row where thresholds differ from row to row: with its set, first and last label, at each stop."""
+
+    values: list[str]
+    truth: int
+    sets: list[list[int]]
 
 
 class TopRows:
@@ -66,27 +74,20 @@ class StrikingRows:
     def __init__(self, growth: GrowthRule, loss: IntervalLoss, n_classes: int, thresholds: Sequence[float]):
         self._growth, self._loss = growth, loss
         self._thresholds = np.array(thresholds)
-        self._severity = _severities(CostTable.of(loss, n_classes))
-        self._widest = {threshold: TopRows() for threshold in thresholds}
-        self._missed = {threshold: TopRows() for threshold in thresholds}
+        self._top = TopRowsAt(thresholds, loss, n_classes)
         self._cases: dict[int, Case] = {}
 
     def offer(
         self, threshold: float, labels: NDArray[np.int64], sets: IntervalSet, rows: NDArray[np.int64]
     ) -> None:
         """Take in the sets that rows of these numbers have at one of the thresholds."""
-        self._widest[threshold].offer(sets.size, rows)
-        lower, upper = sets.lower_index, sets.upper_index
-        away = np.flatnonzero((labels < lower) | (upper < labels))
-        truth = labels[away]
-        nearest = np.clip(truth, lower[away], upper[away])
-        self._missed[threshold].offer(self._severity[truth, nearest], rows[away])
+        self._top.offer(threshold, labels, sets, rows)
 
     def keep(
         self, proba: NDArray[Any], labels: NDArray[np.int64], columns: Mapping[str, Any], first_row: int
     ) -> None:
         """Look at those of these rows that are striking so far, and forget those that no longer are."""
-        striking = {row for top in (*self._widest.values(), *self._missed.values()) for row in top.rows}
+        striking = self._top.rows
         new = np.array(sorted(striking - self._cases.keys()), np.int64) - first_row
         self._cases = {row: case for row, case in self._cases.items() if row in striking}
         if len(new):
@@ -103,11 +104,36 @@ class StrikingRows:
 
     def widest(self, threshold: float) -> list[int]:
         """The rows with the most labels in their sets."""
-        return self._widest[threshold].rows
+        return self._top.widest[threshold].rows
 
     def missed(self, threshold: float) -> list[int]:
         """The rows whose sets miss the truth, the largest loss first."""
-        return self._missed[threshold].rows
+        return self._top.missed[threshold].rows
+
+
+class TopRowsAt:
+    """The widest sets and the worst misses at each of some stops, whatever these are called."""
+
+    def __init__(self, stops: Iterable[Hashable], loss: IntervalLoss, n_classes: int) -> None:
+        self._severity = _severities(CostTable.of(loss, n_classes))
+        self.widest = {stop: TopRows() for stop in stops}
+        self.missed = {stop: TopRows() for stop in self.widest}
+
+    def offer(
+        self, stop: Hashable, labels: NDArray[np.int64], sets: IntervalSet, rows: NDArray[np.int64]
+    ) -> None:
+        """Take in the sets that rows of these numbers have at a stop."""
+        self.widest[stop].offer(sets.size, rows)
+        lower, upper = sets.lower_index, sets.upper_index
+        away = np.flatnonzero((labels < lower) | (upper < labels))
+        truth = labels[away]
+        nearest = np.clip(truth, lower[away], upper[away])
+        self.missed[stop].offer(self._severity[truth, nearest], rows[away])
+
+    @property
+    def rows(self) -> set[int]:
+        """All of them."""
+        return {row for top in (*self.widest.values(), *self.missed.values()) for row in top.rows}
 
 
 def shown_columns(cases: Any, n_rows: int) -> dict[str, Any]:

@@ -6,9 +6,6 @@ most striking rows, a sample for comparing growth rules. The dict is the same ho
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from os import PathLike, fspath
 from typing import Any
 
@@ -16,27 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk import __version__
+from ordinalrisk.calibrating import RowExtras
 from ordinalrisk.controller import RiskController
-from ordinalrisk.cost_table import CostTable
-from ordinalrisk.estimates import CONFIDENCE, Estimate
-from ordinalrisk.exact import as_fraction, decimal_text
+from ordinalrisk.estimates import CONFIDENCE
+from ordinalrisk.exact import decimal_text
 from ordinalrisk.fingerprint import Fingerprint
-from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.labels import class_indices, require_column_order
 from ordinalrisk.probabilities import as_matrix, to_numpy
 from ordinalrisk.random_rows import RandomRows
+from ordinalrisk.report.counting import AtOneThreshold, AtOwnThresholds, Counted
 from ordinalrisk.report.describing import loss_in_words
-from ordinalrisk.report.measured import measured
+from ordinalrisk.report.promising import is_plain, promise_facts
 from ordinalrisk.report.rules import rules_compared
-from ordinalrisk.report.stops import Stop, stops_of
-from ordinalrisk.report.striking import StrikingRows, shown_columns
-from ordinalrisk.report.verdict import verdict_of
-from ordinalrisk.tally import Tally
+from ordinalrisk.report.striking import shown_columns
 
 FORMAT = "ordinalrisk report"
 SCHEMA_VERSION = 1
 
-_ROWS_AT_ONCE = 65_536
 _ROWS_COMPARED = 20_000
 
 
@@ -47,6 +40,10 @@ class ReportSummary:
     ----------
     controller : RiskController
         Calibrated, with a growth rule that finds its own point labels.
+    seed : int, optional
+        For randomized sets, as for :meth:`RiskController.predict_set`.
+    unseen_groups : {"error", "full"}
+        What becomes of rows of a group without calibration rows.
 
     Examples
     --------
@@ -63,26 +60,36 @@ class ReportSummary:
     ('0.1', 'agrees', 500)
     """
 
-    def __init__(self, controller: RiskController) -> None:
+    def __init__(
+        self, controller: RiskController, *, seed: int | None = None, unseen_groups: str = "error"
+    ) -> None:
         controller._require_calibrated()
         if controller.growth.point == "given":
             raise ValueError(
                 'A report needs a growth rule that finds its own point labels; this one has point="given".'
             )
-        self._controller = controller
-        self._alpha = as_fraction(controller.alpha)
-        K = len(controller.classes_)
-        self._costs = CostTable.of(controller.loss, K)
-        self._stops = stops_of(controller.risk_curve_, self._alpha, K)
-        thresholds = [stop.threshold for stop in self._stops]
-        self._tallies = {threshold: Tally.empty(K) for threshold in thresholds}
-        self._striking = StrikingRows(controller.growth, controller.loss, K, thresholds)
+        if isinstance(seed, np.random.Generator):
+            raise ValueError("A report shows its seed, which must be a whole number, not a Generator.")
+        self._controller, self._seed = controller, seed
+        self._counted: Counted = (
+            AtOneThreshold(controller)
+            if is_plain(controller) and seed is None
+            else AtOwnThresholds(controller, seed, unseen_groups)
+        )
         self._sample = RandomRows(_ROWS_COMPARED)
         self._fingerprint = Fingerprint()
         self._columns: list[str] | None = None
         self._n_rows = 0
 
-    def add(self, proba: Any, y: Any, cases: Any = None) -> None:
+    def add(
+        self,
+        proba: Any,
+        y: Any,
+        cases: Any = None,
+        groups: Any = None,
+        clusters: Any = None,
+        sample_weight: Any = None,
+    ) -> None:
         """Take in test rows.
 
         Parameters
@@ -94,8 +101,12 @@ class ReportSummary:
         cases : mapping, optional
             For each name of a column one value for each row. The first 6 columns are shown in the tables of
             cases; every batch has the same.
+        groups, clusters, sample_weight : array-like of shape (n,), optional
+            Those that the calibration was made with, as for :meth:`RiskController.calibrate`.
         """
+        extras = RowExtras(groups, clusters, sample_weight)
         matrix, labels = self._checked(proba, y)
+        self._counted.check(matrix, extras)
         columns = shown_columns(cases, len(matrix))
         if self._columns not in (None, [*columns]):
             raise ValueError(
@@ -104,10 +115,7 @@ class ReportSummary:
         self._fingerprint.update(matrix, labels)
         self._columns = [*columns]
         self._sample.add(matrix, labels)
-        for start in range(0, len(matrix), _ROWS_AT_ONCE):
-            rows = slice(start, start + _ROWS_AT_ONCE)
-            self._count(matrix[rows], labels[rows], self._n_rows + start)
-        self._striking.keep(matrix, labels, columns, self._n_rows)
+        self._counted.add(matrix, labels, extras, columns, self._n_rows)
         self._n_rows += len(matrix)
 
     def finish(
@@ -127,9 +135,9 @@ class ReportSummary:
         """
         if not self._n_rows:
             raise ValueError("There are no test rows to report on.")
-        controller = self._controller
-        alphas = [stop.alpha for stop in self._stops]
-        cases = self._striking.cases
+        controller, counted = self._controller, self._counted
+        cases = counted.cases
+        calibrated_on = self._fingerprint.hexdigest() == controller.data_blake3_
         return {
             "format": FORMAT,
             "schema_version": SCHEMA_VERSION,
@@ -138,26 +146,43 @@ class ReportSummary:
             "classes": self._class_names,
             "loss": {
                 "text": repr(controller.loss),
-                "bound": decimal_text(self._costs.bound),
+                "bound": decimal_text(controller.calibration_.costs.bound),
                 "description": loss_in_words(controller.loss, self._class_names),
             },
             "growth": {"name": controller.growth.name, "point": controller.growth.point},
-            "alpha": decimal_text(self._alpha),
-            "start": alphas.index(self._alpha),
+            "alpha": decimal_text(counted.values[counted.start]),
+            "start": counted.start,
             "calibration": self._calibration(calibration_file, columns),
             "test": {
                 "file": None if test_file is None else fspath(test_file),
                 "rows": self._n_rows,
-                "class_rows": self._tallies[self._stops[0].threshold].class_rows.tolist(),
+                "class_rows": counted.class_rows,
                 "data_blake3": self._fingerprint.hexdigest(),
             },
-            "stops": self._stop_dicts({row: i for i, row in enumerate(cases)}),
+            "stops": counted.stops({row: i for i, row in enumerate(cases)}, calibrated_on),
             "cases": {
                 "columns": self._columns,
                 "rows": [{"row": row + 1, **case._asdict()} for row, case in cases.items()],
             },
-            "rules": rules_compared(controller, *self._sample.drawn(), alphas, self._n_rows),
+            "rules": self._rules(),
+            **self._promise(),
         }
+
+    def _rules(self) -> dict[str, Any] | None:
+        """The growth rules side by side, unless each class has its own ``alpha``."""
+        counted = self._counted
+        if isinstance(counted, AtOwnThresholds) and counted.parts.alphas_differ:
+            return None
+        return rules_compared(self._controller, *self._sample.drawn(), counted.values, self._n_rows)
+
+    def _promise(self) -> dict[str, Any]:
+        """What is promised beyond one risk for all rows, if anything is."""
+        counted = self._counted
+        if not isinstance(counted, AtOwnThresholds):
+            return {}
+        facts = promise_facts(self._controller, counted.parts, counted.part_rows, self._seed)
+        tested = {"test_clusters": counted.n_clusters, "unseen_rows": counted.unseen_rows}
+        return {"promise": facts | tested}
 
     @property
     def _class_names(self) -> list[str]:
@@ -172,69 +197,25 @@ class ReportSummary:
                 f"proba has {matrix.shape[1]} columns, but the calibration had {len(classes)} classes."
             )
         require_column_order(proba, classes)
-        labels = class_indices(to_numpy(y, "y"), classes, len(matrix))
-        self._sets(matrix, math.inf)
-        return matrix, labels
-
-    def _sets(self, matrix: NDArray[Any], threshold: float) -> IntervalSet:
-        lower, upper = self._controller.growth.intervals(matrix, self._costs, threshold, None)
-        return IntervalSet.of(lower, upper, self._controller.classes_)
-
-    def _count(self, matrix: NDArray[Any], labels: NDArray[np.int64], first_row: int) -> None:
-        rows = np.arange(first_row, first_row + len(matrix))
-        for threshold in self._tallies:
-            sets = self._sets(matrix, threshold)
-            self._tallies[threshold] += Tally.of(labels, sets)
-            self._striking.offer(threshold, labels, sets, rows)
+        return matrix, class_indices(to_numpy(y, "y"), classes, len(matrix))
 
     def _calibration(self, file: str | PathLike[str] | None, columns: Any) -> dict[str, Any]:
-        controller, curve = self._controller, self._controller.risk_curve_
-        remembered = controller.columns_
+        controller = self._controller
+        remembered, strata = controller.columns_, controller.calibration_.strata
+        curves = [part.curve for part in strata.parts]
         if columns is None and remembered is not None:
             columns = remembered.to_dict()
+        threshold, smallest = controller.thresholds_[0], self._counted.smallest_alpha
         return {
             "file": None if file is None else fspath(file),
-            "rows": curve.n_rows,
-            "bound": decimal_text(curve.bound),
-            "most_tied": curve.most_tied,
-            "levels": len(curve.levels),
-            "threshold": {"decimal": repr(controller.threshold_), "hex": controller.threshold_.hex()},
+            "rows": controller.n_rows_,
+            "bound": decimal_text(controller.calibration_.costs.bound),
+            "most_tied": max(curve.most_tied for curve in curves),
+            "levels": sum(len(curve.levels) for curve in curves),
+            "threshold": {"decimal": repr(threshold), "hex": threshold.hex()} if strata.is_one else None,
             "data_blake3": controller.data_blake3_,
             "columns": columns,
-            "smallest_alpha": decimal_text(curve.bound / (curve.n_rows + 1)),
-        }
-
-    def _stop_dicts(self, case_index: Mapping[int, int]) -> list[dict[str, Any]]:
-        tallies, loss = self._tallies, self._controller.loss
-        with ThreadPoolExecutor() as pool:  # the bootstrap behind most intervals leaves the interpreter free
-            numbers = dict(
-                zip(tallies, pool.map(measured, tallies.values(), [loss] * len(tallies)), strict=True)
-            )
-        return [
-            self._promised(stop, Estimate(*numbers[stop.threshold]["risk"]))
-            | numbers[stop.threshold]
-            | {
-                "widest": [case_index[row] for row in self._striking.widest(stop.threshold)],
-                "missed": [case_index[row] for row in self._striking.missed(stop.threshold)],
-            }
-            for stop in self._stops
-        ]
-
-    def _promised(self, stop: Stop, risk: Estimate) -> dict[str, Any]:
-        """What is guaranteed at a stop, and whether the realised risk bears it out."""
-        guarantee = self._controller.guarantee(stop.alpha)
-        calibrated_on = self._fingerprint.hexdigest() == self._controller.data_blake3_
-        tally, loss = self._tallies[stop.threshold], self._controller.loss
-        verdict = verdict_of(tally, loss, guarantee, risk, calibrated_on)
-        return {
-            "alpha": decimal_text(stop.alpha),
-            "value": float(stop.alpha),
-            "threshold": stop.threshold if math.isfinite(stop.threshold) else str(stop.threshold),
-            "certified": guarantee.certified,
-            "saturated": guarantee.saturated,
-            "guarantee": " ".join(str(guarantee).splitlines()),
-            "verdict": verdict.word,
-            "verdict_text": verdict.text,
+            "smallest_alpha": None if smallest is None else decimal_text(smallest),
         }
 
 
@@ -244,6 +225,11 @@ def summarise(
     y: Any,
     *,
     cases: Any = None,
+    groups: Any = None,
+    clusters: Any = None,
+    sample_weight: Any = None,
+    seed: int | None = None,
+    unseen_groups: str = "error",
     calibration_file: str | PathLike[str] | None = None,
     test_file: str | PathLike[str] | None = None,
     columns: Any = None,
@@ -254,8 +240,10 @@ def summarise(
     ----------
     controller : RiskController
         Calibrated, with a growth rule that finds its own point labels.
-    proba, y, cases
+    proba, y, cases, groups, clusters, sample_weight
         The test rows, as for :meth:`ReportSummary.add`.
+    seed, unseen_groups
+        As for :class:`ReportSummary`.
     calibration_file, test_file, columns
         As for :meth:`ReportSummary.finish`.
 
@@ -267,6 +255,6 @@ def summarise(
     >>> summary["stops"][summary["start"]]["coverage"][0], summary["cases"]["columns"]
     (1.0, ['id'])
     """
-    summary = ReportSummary(controller)
-    summary.add(proba, y, cases)
+    summary = ReportSummary(controller, seed=seed, unseen_groups=unseen_groups)
+    summary.add(proba, y, cases, groups, clusters, sample_weight)
     return summary.finish(calibration_file, test_file, columns)

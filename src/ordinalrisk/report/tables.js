@@ -18,25 +18,26 @@ function tableElement({ caption, head, rows, current, text = [0], quiet = false 
 }
 
 const threeColumns = (estimate, text) => (estimate === null ? ["no rows", "", ""] : estimate.map((value) => text(value)));
+const word = report.alphaWord;
 const interval = `${report.confidence} interval`;
 
 function byAlpha(stop, title, value, text) {
   return {
-    caption: `${title} at every alpha of the slider`, head: ["alpha", title, `${interval}, from`, "to"], current: stops.indexOf(stop),
+    caption: `${title} at every ${word} of the slider`, head: [word, title, `${interval}, from`, "to"], current: stops.indexOf(stop),
     rows: stops.map((each) => [each.alpha, ...threeColumns(value(each), text)]),
   };
 }
 
 function byClass(stop, title, values, text, more = {}) {
   return {
-    caption: `${title} by true class at alpha ${stop.alpha}`, head: ["true class", "rows", title, `${interval}, from`, "to", ...Object.keys(more)],
+    caption: `${title} by true class at ${word} ${stop.alpha}`, head: ["true class", "rows", title, `${interval}, from`, "to", ...Object.keys(more)],
     rows: classes.map((name, k) => [name, count(classRows[k]), ...threeColumns(values[k], text), ...Object.values(more).map((column) => column[k])]),
   };
 }
 
 function byCount(stop, title, names, counts) {
   return {
-    caption: `Test rows by ${title} at alpha ${stop.alpha}`, head: [title, "rows", "share"],
+    caption: `Test rows by ${title} at ${word} ${stop.alpha}`, head: [title, "rows", "share"],
     rows: counts.map((number, i) => [names(i), count(number), percent(number / report.rows)]),
   };
 }
@@ -44,7 +45,7 @@ function byCount(stop, title, names, counts) {
 function heldTable(stop) {
   const cells = (held, y) => held.map((number) => (classRows[y] === 0 ? "no rows" : percent(number / classRows[y], 1)));
   return {
-    caption: `Share of the rows of each true class whose set holds each label, at alpha ${stop.alpha}`,
+    caption: `Share of the rows of each true class whose set holds each label, at ${word} ${stop.alpha}`,
     head: ["true class", "rows", ...classes], rows: classes.map((name, y) => [name, count(classRows[y]), ...cells(stop.held[y], y)]),
   };
 }
@@ -54,7 +55,7 @@ const known = (value, text) => (value === null || value === undefined ? "-" : te
 function rulesByAlpha(stop) {
   const { names, mean_size: sizes } = report.rules;
   return {
-    caption: "Mean size of each growth rule at every alpha of the slider", head: ["alpha", ...names], current: stops.indexOf(stop),
+    caption: `Mean size of each growth rule at every ${word} of the slider`, head: [word, ...names], current: stops.indexOf(stop),
     rows: stops.map((each, i) => [each.alpha, ...names.map((_, r) => known(sizes[r]?.[i], size))]),
   };
 }
@@ -65,12 +66,31 @@ function rulesTable(stop) {
   const row = (name, r) => [
     name === report.growth ? `${name} (in use)` : name, known(risk[r]?.[here], loss), known(sizes[r]?.[here], size), report.ruleNotes[name] ?? "",
   ];
-  return { caption: `Growth rules at alpha ${stop.alpha}`, head: ["rule", "mean loss", "mean size", "how it grows"], rows: names.map(row), text: [0, 3], quiet: true };
+  return { caption: `Growth rules at ${word} ${stop.alpha}`, head: ["rule", "mean loss", "mean size", "how it grows"], rows: names.map(row), text: [0, 3], quiet: true };
+}
+
+// --- groups and classes with a guarantee of their own
+
+function strataTable(stop) {
+  const { names, rows, calibrated, unit, weighted, title } = report.strata;
+  const counted = unit === "cluster" || weighted;
+  const units = counted ? { [unit === "cluster" ? "test clusters" : "count as"]: (part) => known(part.units, (n) => count(Math.round(n))) } : {};
+  const columns = {
+    "alpha": (part) => part.alpha, "mean loss": (part) => known(part.risk, ([value]) => loss(value)),
+    [`${interval}, from`]: (part) => known(part.risk, ([, low]) => loss(low)), "to": (part) => known(part.risk, ([, , high]) => loss(high)),
+    "verdict": (part) => part.word, "test rows": (_, k) => count(rows[k]), ...units, "mean size": (part) => known(part.mean_size, size),
+    "single labels": (part) => known(part.single, (share) => percent(share, 1)), "threshold": (part) => part.threshold, [`calibration ${unit}s`]: (_, k) => count(calibrated[k]),
+  };
+  return {
+    caption: `${title} at ${word} ${stop.alpha}`, head: [title, ...Object.keys(columns)], text: [0, 5],
+    rows: stop.strata.map((part, k) => [names[k], ...Object.values(columns).map((cell) => cell(part, k))]),
+  };
 }
 
 // --- single cases
 
 function setOf(row, s) {
+  if (row.sets) return row.sets[s];
   const held = classes.map((_, k) => k).filter((k) => s < row.until[k]);
   return [held[0], held[held.length - 1]];
 }
@@ -91,7 +111,7 @@ function casesTable(stop, which) {
     return [count(each.row), classes[each.truth], setText(set), String(set[1] - set[0] + 1), whereTruthLies(each.truth, set), ...each.values.map((value) => String(value ?? ""))];
   };
   return {
-    caption: `${which === "widest" ? "Widest sets" : "Missed cases"} at alpha ${stop.alpha}`,
+    caption: `${which === "widest" ? "Widest sets" : "Missed cases"} at ${word} ${stop.alpha}`,
     head: ["row", "truth", "set", "labels", "truth lies", ...report.cases.columns], rows: stop[which].map(row),
     text: [1, 2, 4, ...report.cases.columns.map((_, c) => 5 + c)], quiet: true,
   };

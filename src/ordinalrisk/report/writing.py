@@ -14,13 +14,23 @@ from ordinalrisk.report.summary import summarise
 
 
 def write_report(
-    controller: RiskController, proba: Any, y: Any, path: str | PathLike[str], *, cases: Any = None
+    controller: RiskController,
+    proba: Any,
+    y: Any,
+    path: str | PathLike[str],
+    *,
+    cases: Any = None,
+    groups: Any = None,
+    clusters: Any = None,
+    sample_weight: Any = None,
+    seed: int | None = None,
+    unseen_groups: str = "error",
 ) -> None:
     """Write a report on test rows as an HTML page, and beside it the same as JSON.
 
     Parameters
     ----------
-    controller, proba, y, cases
+    controller, proba, y, cases, groups, clusters, sample_weight, seed, unseen_groups
         As for :func:`summarise`.
     path : path
         Of the page. The JSON file has the same name with the ending ``.json``.
@@ -36,7 +46,18 @@ def write_report(
     ['report.html', 'report.json']
     """
     _beside(path)
-    write_summary(summarise(controller, proba, y, cases=cases), path)
+    summary = summarise(
+        controller,
+        proba,
+        y,
+        cases=cases,
+        groups=groups,
+        clusters=clusters,
+        sample_weight=sample_weight,
+        seed=seed,
+        unseen_groups=unseen_groups,
+    )
+    write_summary(summary, path)
 
 
 def write_summary(summary: dict[str, Any], path: str | PathLike[str]) -> None:

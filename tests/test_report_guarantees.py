@@ -1,0 +1,752 @@
+"""Reports on guarantees past one risk for all rows: the numbers are the library's, and the page has them."""
+
+import html
+import json
+import math
+import re
+from fractions import Fraction
+from functools import cache, cached_property
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from browser import running_chromium
+from scipy.stats import beta
+from typer.testing import CliRunner
+
+import ordinalrisk as orisk
+from ordinalrisk import estimates, metrics
+from ordinalrisk.calibrating import RowExtras
+from ordinalrisk.calibration import HighProbability, thresholds_by_weight
+from ordinalrisk.cost_table import CostTable
+from ordinalrisk.evaluating import StratumLosses, stratum_risks, verdict_on
+from ordinalrisk.report import ReportSummary, counting, promising, render, summarise
+from ordinalrisk.report import realised as realised_module
+from ordinalrisk.report.counting import thresholds_of_weights
+from ordinalrisk.report.realised import ClusterLosses, WeightedLosses, of_weighted_classes
+from ordinalrisk.report.stops import alpha_range
+from ordinalrisk.report.verdict import PartVerdict, Realised, judged, verdict_of_parts
+from ordinalrisk.tally import Tally
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*(needs at least|too few|full scale):UserWarning")
+
+GRADES = ["None", "Mild", "Severe", "Worst"]
+CLINICS = ["north", "south", "<script>alert(1)</script>", "<b>tiny</b>"]
+ALPHAS = {"None": 0.1, "Mild": 0.2, "Severe": 0.1, "Worst": 0.05}
+YEARS = orisk.DivergenceLoss(positions=[18, 30, 65, 70], normalize=False)
+SETTINGS = {
+    "groups": ({}, "groups"),
+    "groups and years": ({"loss": YEARS, "alpha": 2}, "groups"),
+    "classes": ({"condition_on": "label"}, ""),
+    "alpha by class": ({"alpha": ALPHAS}, ""),
+    "groups by class": ({"condition_on": "label", "alpha": 0.3}, "groups"),
+    "delta": ({"delta": 0.1}, ""),
+    "delta by betting": ({"delta": 0.1, "loss": "divergence", "alpha": 0.05}, "groups"),
+    "clusters": ({"loss": "divergence", "alpha": 0.05}, "clusters"),
+    "delta of clusters by group": ({"delta": 0.2, "alpha": 0.2}, "groups clusters"),
+    "weights": ({}, "sample_weight"),
+    "weights by group": ({"loss": "divergence", "alpha": 0.05}, "groups sample_weight"),
+    "class weights": ({"loss": "divergence", "alpha": 0.05}, "class_weight"),
+    "randomized": ({"randomize": True}, ""),
+    "randomized by group": ({"randomize": True, "alpha": 0.15}, "groups"),
+}
+
+
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch):
+    monkeypatch.setattr(estimates, "_RESAMPLES", 50)
+
+
+class Setting:
+    """A calibration with options, and test rows that have what it needs."""
+
+    def __init__(self, draw, name, n_calibration=400, n_test=250):
+        parameters, self.used = SETTINGS[name][0], SETTINGS[name][1].split()
+        rng = np.random.default_rng(5)
+        proba, y = draw(n_calibration, 4, seed=1)
+        self.proba, self.index = draw(n_test, 4, seed=2)
+        if "randomize" in parameters:  # so that levels tie, and coins matter
+            proba, self.proba = (rng.multinomial(8, each) / 8 for each in (proba, self.proba))
+        self.names = np.array(GRADES, object)
+        self.controller = orisk.RiskController(**{"alpha": 0.1, "classes": GRADES} | parameters)
+        self.controller.calibrate(proba, self.names[y], **self._extras(rng, n_calibration))
+        self.loss = self.controller.loss
+        self.y = self.names[self.index]
+        self.extras = self._extras(rng, n_test)
+        self.extras.pop("class_weight", None)
+        self.seed = {"seed": 3} if self.controller.randomize else {}
+        self.cases = {"id": [f"A{i}" for i in range(n_test)]}
+
+    def _extras(self, rng, n):
+        made = {
+            "groups": np.array(CLINICS, object)[rng.choice(4, n, p=[0.4, 0.3, 0.28, 0.02])],
+            "clusters": rng.integers(0, n // 6, n),
+            "sample_weight": rng.gamma(2, 1, n),
+            "class_weight": [1, "0.5", 2, 1],
+        }
+        return {name: values for name, values in made.items() if name in self.used}
+
+    @cached_property
+    def found(self):
+        return self.summary()
+
+    def summary(self, **more):
+        return summarise(
+            self.controller, self.proba, self.y, cases=self.cases, **self.extras, **self.seed, **more
+        )
+
+    def alpha(self, stop):
+        factor = Fraction(stop["alpha"])
+        alpha = self.controller.alpha
+        return {k: factor * Fraction(str(v)) for k, v in alpha.items()} if isinstance(alpha, dict) else factor
+
+    def sets(self, stop):
+        extras = {name: values for name, values in self.extras.items() if name != "clusters"}
+        return self.controller.predict_set(self.proba, alpha=self.alpha(stop), **extras, **self.seed)
+
+    def losses(self, stop):
+        losses = StratumLosses(self.controller.calibration_)
+        losses.add(self.index, self.sets(stop), RowExtras(**self.extras))
+        return losses
+
+
+@cache
+def made(draw, name):
+    return Setting(draw, name)
+
+
+@pytest.fixture(params=SETTINGS)
+def setting(draw, request):
+    return made(draw, request.param)
+
+
+def few(stops):
+    """The first, the last and some between."""
+    return [stops[0], *stops[1:-1:6], stops[-1]]
+
+
+# --- numbers
+
+
+def test_every_stop_counts_the_librarys_own_sets(setting):
+    found = setting.found
+    json.dumps(found, allow_nan=False)
+    for stop in found["stops"]:
+        sets = setting.sets(stop)
+        assert stop["sizes"] == np.bincount(sets.size, minlength=5)[1:].tolist()
+        held = [sets.mask()[setting.index == k].sum(axis=0).tolist() for k in range(4)]
+        assert stop["held"] == held
+        assert stop["coverage"][0] == metrics.coverage(setting.y, sets)
+
+
+def test_cases_have_their_sets_at_every_stop(setting):
+    ends = [setting.sets(stop) for stop in setting.found["stops"]]
+    for case in setting.found["cases"]["rows"]:
+        row = case["row"] - 1
+        assert case["values"] == [f"A{row}"]
+        assert case["truth"] == setting.index[row]
+        assert case["sets"] == [[int(sets.lower_index[row]), int(sets.upper_index[row])] for sets in ends]
+
+
+def test_risks_and_verdicts_are_those_of_evaluate(setting):
+    for stop in few(setting.found["stops"]):
+        losses, guarantee = setting.losses(stop), setting.controller.guarantee(setting.alpha(stop))
+        assert stop["risk"] == [*map(float, losses.realised_by_all().risk)]
+        assert stop["units"] == losses.realised_by_all().n_units
+        verdict = verdict_on(losses, guarantee)
+        assert stop["verdict"] == verdict.word
+        if not guarantee.parts:
+            assert stop["verdict_text"] == verdict.text
+            assert stop["strata"] == []
+            continue
+        for part, expected in zip(stop["strata"], stratum_risks(losses, guarantee), strict=True):
+            assert part["verdict"] == expected.word
+            risk = expected.realised and [*map(float, expected.realised.risk)]
+            assert part["risk"] == risk
+            assert part["units"] == (expected.realised and expected.realised.n_units)
+            assert Fraction(part["alpha"]) == expected.guarantee.alpha
+            assert (part["certified"], part["saturated"]) == (
+                expected.guarantee.certified,
+                expected.guarantee.saturated,
+            )
+
+
+def test_parts_have_the_sizes_of_their_rows(setting):
+    promise, calibration = setting.found["promise"], setting.controller.calibration_
+    groups = setting.extras.get("groups")
+    for s in (0, setting.found["start"], -1):
+        stop = setting.found["stops"][s]
+        sets, thresholds = setting.sets(stop), setting.controller.threshold_at(setting.alpha(stop))
+        for facts, part, stratum in zip(
+            promise["strata"], stop["strata"], calibration.strata.parts, strict=not calibration.strata.is_one
+        ):
+            mine = np.ones(len(setting.y), bool)
+            key = []
+            if stratum.group is not None:
+                key.append(calibration.strata.groups[stratum.group])
+                mine &= groups == key[-1]
+            if stratum.label is not None:
+                key.append(GRADES[stratum.label])
+                mine &= setting.index == stratum.label
+            assert facts["name"] == " / ".join(key)
+            assert facts["test_rows"] == mine.sum()
+            assert facts["calibration_units"] == stratum.curve.n_rows
+            assert float(part["threshold"]) == thresholds[key[0] if len(key) == 1 else tuple(key)]
+            if mine.any():
+                assert part["mean_size"] == pytest.approx(sets.size[mine].mean(), rel=1e-14)
+                assert part["single"] == (sets.size[mine] == 1).mean()
+            else:
+                assert part["mean_size"] is part["single"] is None
+
+
+def test_the_start_is_the_calibration_itself(setting):
+    found, controller = setting.found, setting.controller
+    stop = found["stops"][found["start"]]
+    assert (
+        stop["alpha"]
+        == found["alpha"]
+        == ("1" if isinstance(controller.alpha, dict) else str(controller.alpha))
+    )
+    guarantee = controller.guarantee()
+    assert stop["guarantee"] == " ".join(str(guarantee).split())
+    assert stop["guarantee"].startswith(stop["lead"][:-1] + ", if ")
+    for facts, threshold in zip(found["promise"]["strata"], controller.thresholds_, strict=False):
+        assert float.fromhex(facts["threshold"]["hex"]) == float(facts["threshold"]["decimal"]) == threshold
+    one = found["calibration"]["threshold"]
+    assert (one is None) == isinstance(controller.threshold_, dict)
+    if one is not None:
+        assert float.fromhex(one["hex"]) == controller.threshold_
+
+
+def test_stops_reach_from_the_first_certified_to_single_labels(setting):
+    stops = setting.found["stops"]
+    assert 8 <= len(stops) <= counting.stops_apart.__globals__["MOST_STOPS_APART"]
+    values = [Fraction(stop["alpha"]) for stop in stops]
+    assert values == sorted(set(values))
+    guarantees = [setting.controller.guarantee(setting.alpha(stop)) for stop in stops]
+    below = values[0] - (values[1] - values[0])
+    if below > 0:
+        smaller = setting.controller.guarantee(setting.alpha({"alpha": str(below)}))
+        assert not any(part.certified for part in smaller.parts or [smaller])
+    if setting.found["start"] != 0:
+        assert any(part.certified for part in guarantees[0].parts or [guarantees[0]])
+    largest = max(float(part.alpha) for part in guarantees[-1].parts or [guarantees[-1]])
+    step = float(values[-1] - values[-2]) * largest / float(values[-1])
+    assert guarantees[-1].saturated or largest + step >= float(setting.controller.calibration_.costs.bound)
+    assert not guarantees[-3].saturated
+
+
+def test_sets_shrink_along_the_stops(setting):
+    for before, after in pairwise(setting.found["stops"]):
+        assert before["mean_size"][0] >= after["mean_size"][0] - 0.05 * (setting.controller.delta is not None)
+
+
+@pytest.mark.parametrize(
+    "name", ["groups by class", "delta of clusters by group", "weights by group", "randomized"]
+)
+def test_batches_of_any_size_give_the_same(draw, name, monkeypatch):
+    setting = made(draw, name)
+    monkeypatch.setattr(counting, "_ROWS_AT_ONCE", 17)
+    batches = ReportSummary(setting.controller, **setting.seed)
+    for start, stop in pairwise([0, 1, 40, 41, 130, 250]):
+        rows = slice(start, stop)
+        extras = {key: values[rows] for key, values in setting.extras.items()}
+        batches.add(setting.proba[rows], setting.y[rows], {"id": setting.cases["id"][rows]}, **extras)
+    assert batches.finish() == setting.found
+
+
+def test_another_seed_tosses_other_coins(draw):
+    setting = made(draw, "randomized")
+    other = summarise(setting.controller, setting.proba, setting.y, cases=setting.cases, seed=4)
+    assert other["promise"]["seed"] == 4
+    assert [stop["sizes"] for stop in other["stops"]] != [stop["sizes"] for stop in setting.found["stops"]]
+
+
+def test_thresholds_of_many_weights_are_looked_up_one_by_one(draw):
+    rng = np.random.default_rng(0)
+    proba, y = draw(60, 4)
+    curve = orisk.RiskController().calibrate(proba, y, sample_weight=rng.gamma(1, 1, 60)).risk_curve_
+    for n in (0, 1, 2, 300):
+        weights = np.round(rng.gamma(1, 8, n), 1)
+        for alpha in (Fraction(1, 50), Fraction(1, 5), Fraction(1, 2)):
+            fast = thresholds_of_weights(curve, alpha, weights)
+            assert fast.tolist() == (thresholds_by_weight(curve, alpha, weights).tolist() if n else [])
+    assert len(set(fast.tolist())) > 20
+
+
+@pytest.mark.parametrize("delta", ["0.1", "0.01"])
+def test_the_range_of_delta_begins_and_ends_where_thresholds_do(draw, delta):
+    proba, y = draw(150, 4)
+    controller = orisk.RiskController(alpha=0.2, delta=delta).calibrate(proba, y)
+    [part] = controller.calibration_.strata.parts
+    promise = HighProbability(Fraction(delta))
+    lowest, saturation = alpha_range(part, promise)
+    tick = Fraction(1, 1000)
+    assert promise.threshold(part, lowest) > -math.inf == promise.threshold(part, lowest - tick)
+    assert promise.threshold(part, saturation) == math.inf > promise.threshold(part, saturation - tick)
+    nobody = type(part)(
+        None,
+        None,
+        0,
+        part.curve.from_steps(np.zeros(0), np.zeros(0, int), unit=Fraction(1), n_rows=0, bound=Fraction(1)),
+        True,
+    )
+    assert alpha_range(nobody, promise) is None
+
+
+def test_of_very_many_groups_the_largest_are_shown(draw, monkeypatch):
+    monkeypatch.setattr(promising, "MOST_PARTS", 2)
+    setting = Setting(draw, "groups", n_test=60)
+    found = setting.summary()
+    rows = dict(zip(*np.unique(setting.extras["groups"].astype(str), return_counts=True), strict=True))
+    assert {part["name"] for part in found["promise"]["strata"]} == {"north", "south"}
+    assert found["promise"]["parts"] == 4
+    assert [part["test_rows"] for part in found["promise"]["strata"]] == [
+        rows[part["name"]] for part in found["promise"]["strata"]
+    ]
+    assert "Shown are the 2 with the most calibration rows." in render(found)
+
+
+def test_groups_without_calibration_rows_are_full_and_said(draw):
+    setting = Setting(draw, "groups", n_test=80)
+    setting.extras["groups"][:5] = "elsewhere"
+    with pytest.raises(ValueError, match=r"groups\[0\] is 'elsewhere', a group without calibration rows"):
+        setting.summary()
+    found = setting.summary(unseen_groups="full")
+    assert found["promise"]["unseen_rows"] == 5
+    assert sum(part["test_rows"] for part in found["promise"]["strata"]) == 75
+    assert all(stop["sizes"][3] >= 5 for stop in found["stops"])
+    assert "5 test rows are of groups without calibration rows" in render(found)
+
+
+# --- what is refused
+
+
+def test_what_the_calibration_needs_must_be_there(draw):
+    proba, y = draw(60, 4)
+    plain = orisk.RiskController().calibrate(proba, y)
+    classes = made(draw, "classes")
+    for name in ("groups", "clusters", "sample_weight"):
+        message = f"{name} was given, but the calibration was not made with {name}"
+        with pytest.raises(ValueError, match=message):
+            summarise(plain, proba, y, **{name: np.ones(60)})
+        with pytest.raises(ValueError, match=message):
+            summarise(classes.controller, classes.proba, classes.y, **{name: np.ones(250)})
+    for name, needs in [("groups", "groups"), ("clusters", "clusters"), ("weights", "sample_weight")]:
+        setting = made(draw, name)
+        with pytest.raises(ValueError, match=f"made with {needs}, so .* need {needs}= too"):
+            summarise(setting.controller, setting.proba, setting.y)
+    randomized = made(draw, "randomized").controller
+    with pytest.raises(ValueError, match="need seed= too"):
+        ReportSummary(randomized)
+    with pytest.raises(ValueError, match="seed was given"):
+        ReportSummary(plain, seed=1)
+    with pytest.raises(ValueError, match="not a Generator"):
+        ReportSummary(randomized, seed=np.random.default_rng(0))
+
+
+def test_a_refused_batch_leaves_no_trace(draw):
+    setting = made(draw, "delta of clusters by group")
+    batches = ReportSummary(setting.controller)
+    parts = [
+        {key: values[rows] for key, values in setting.extras.items()}
+        for rows in (slice(100), slice(100, 250))
+    ]
+    ids = setting.cases["id"]
+    batches.add(setting.proba[:100], setting.y[:100], {"id": ids[:100]}, **parts[0])
+    wrong = [
+        ({"groups": ["nowhere"] * 150}, "'nowhere', a group without calibration rows"),
+        ({"clusters": [None] * 150}, r"clusters\[0\] is missing"),
+        ({"clusters": [1]}, "clusters must have one value"),
+    ]
+    for change, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            batches.add(setting.proba[100:], setting.y[100:], {"id": ids[100:]}, **parts[1] | change)
+    batches.add(setting.proba[100:], setting.y[100:], {"id": ids[100:]}, **parts[1])
+    assert batches.finish() == setting.found
+
+
+# --- realised risks, by brute force
+
+
+def beta_interval(share, n):
+    return beta.ppf(0.025, share * n, n - share * n + 1), beta.ppf(0.975, share * n + 1, n - share * n)
+
+
+def close(risk, *expected):
+    return np.allclose([float(part) for part in risk], expected, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("loss", ["coverage", "divergence"])
+def test_weighted_risks(draw, loss):
+    setting = made(draw, "weights")
+    costs = CostTable.of(orisk.losses.as_loss(loss), 4)
+    sets = setting.sets(setting.found["stops"][3])
+    weights = setting.extras["sample_weight"]
+    each = metrics.losses(setting.y, sets, loss)
+    summed = WeightedLosses(1, 2, costs)
+    nearest = np.clip(setting.index, sets.lower_index, sets.upper_index)
+    parts = np.arange(250) % 2
+    summed.add(0, parts, setting.index, nearest, WeightedLosses.exactly(weights))
+    for mine, chosen in [(np.ones(250, bool), [0, 1]), (parts == 1, [1])]:
+        w, lost = weights[mine], each[mine]
+        risk, n = np.average(lost, weights=w), w.sum() ** 2 / (w**2).sum()
+        found = summed.realised(0, chosen)
+        assert found.n_units == pytest.approx(n, rel=1e-12)
+        if loss == "coverage":
+            assert close(found.risk, risk, *beta_interval(risk, n))
+        else:
+            reach = 1.96 * math.sqrt((w**2 * (lost - risk) ** 2).sum()) / w.sum()
+            assert close(found.risk, risk, risk - reach, risk + reach)
+    assert WeightedLosses(1, 2, costs).realised(0, [0]) is None
+
+
+def test_risks_of_weighted_classes(draw):
+    setting = made(draw, "class weights")
+    sets = setting.sets(setting.found["stops"][3])
+    weights = [Fraction(1), Fraction(1, 2), Fraction(2), Fraction(1)]
+    w = np.array([float(weight) for weight in weights])[setting.index]
+    tally = Tally.of(setting.index, sets)
+    found = of_weighted_classes(tally, CostTable.of(orisk.WeightedLoss(), 4), weights)
+    risk, n = np.average(metrics.losses(setting.y, sets), weights=w), w.sum() ** 2 / (w**2).sum()
+    assert close(found.risk, risk, *beta_interval(risk, n))
+    assert found.n_units == pytest.approx(n, rel=1e-12)
+    nothing = Tally.of(np.array([1]), sets[:1])
+    assert of_weighted_classes(nothing, CostTable.of(orisk.WeightedLoss(), 4), [1, 0, 1, 1]) is None
+
+
+@pytest.mark.parametrize("most", [1000, 5])
+def test_risks_of_clusters(most, monkeypatch):
+    monkeypatch.setattr(realised_module, "_MOST_RESAMPLED", most)
+    rng = np.random.default_rng(0)
+    costs = CostTable.of(orisk.DivergenceLoss(), 4)
+    clusters, parts = rng.integers(0, 40, 300), rng.integers(0, 2, 300)
+    units = rng.integers(0, 4, 300)
+    kept = ClusterLosses(2, 2, costs)
+    for rows in (slice(0, 120), slice(120, 300)):
+        kept.add(1, kept.numbered(clusters[rows], parts[rows]), units[rows])
+    for part in (0, 1):
+        mine = parts == part
+        rows = [units[mine & (clusters == c)] for c in np.unique(clusters[mine])]
+        means = [lost.sum() * (1 / 3) / len(lost) for lost in rows]
+        found = kept.realised(1, part)
+        assert found.n_units == len(means)
+        assert found.risk.value == pytest.approx(np.mean(means), rel=1e-12)
+        error = np.std([*means, 0])
+        assert found.deviation == pytest.approx(error, rel=1e-12)
+        if most == 5:
+            reach = 1.96 * error / math.sqrt(len(means))
+            assert close(found.risk[1:], np.mean(means) - reach, np.mean(means) + reach)
+        else:
+            assert found.risk == estimates.mean(*np.unique(means, return_counts=True), 0.95)
+        assert kept.realised(0, part).risk.value == 0
+    assert ClusterLosses(1, 2, costs).realised(0, 0) is None
+
+
+# --- verdicts
+
+
+def promised(alpha="0.1", n=400, certified=True, **more):
+    return orisk.guarantees.Guarantee(Fraction(alpha), None, n, Fraction(1), 1, certified, False, **more)
+
+
+def realised(risk, n, deviation=0.3):
+    spread = 1.96 * deviation / math.sqrt(n)
+    return Realised(orisk.estimates.Estimate(risk, risk - spread, risk + spread), deviation, n)
+
+
+def test_with_delta_only_the_test_rows_are_by_chance():
+    """An excess of 2.5 standard errors of the test rows alone, 1.1 with those of the calibration."""
+    found = realised(0.1 + 2.5 * 0.3 / math.sqrt(2000), 2000)
+    assert judged(found, promised(), 2000).word == "chance"
+    sure = judged(found, promised(delta=Fraction(1, 20)), 2000)
+    assert sure.word == "disagrees"
+    assert "fails with a probability of up to 0.05" in sure.text
+
+
+def test_a_verdict_names_its_units():
+    clusters = judged(realised(0.05, 80), promised(unit="cluster"), 1000)
+    assert clusters.text.startswith("On 80 clusters with 1,000 test rows the loss of a cluster was 0.05")
+    weighted = judged(realised(0.05, 412.25), promised(shift="covariates"), 1000)
+    assert weighted.text.startswith(
+        "On 1,000 test rows, which count as 412.2 by their weights, the weighted loss"
+    )
+    few = judged(realised(0.0, 80), promised(certified=False, unit="cluster", n_needed=950), 100)
+    assert "0.1 takes at least 950 calibration clusters, and there were 400" in few.text
+
+
+def parts_with(excesses, n_test=1000, n=400):
+    """Groups that exceed their alpha by so many standard deviations."""
+    error = 0.3 * math.sqrt(1 / n + 1 / n_test)
+    found = [realised(0.1 + z * error, n_test) for z in excesses]
+    return [
+        PartVerdict(f"g{i}", promised(n=n), each, judged(each, promised(n=n), n_test).word)
+        for i, each in enumerate(found)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("excesses", "word"),
+    [
+        ([0, -1, -2], "agrees"),
+        ([0, 1.9, 0], "chance"),
+        ([2.5], "disagrees"),
+        ([2.5] + [0] * 19, "chance"),  # one of 20 looks so by chance: 2.5 is below their 3.02
+        ([3.1] + [0] * 19, "disagrees"),
+    ],
+)
+def test_the_worst_of_many_groups_is_judged_as_such(excesses, word):
+    parts = parts_with(excesses)
+    verdict = verdict_of_parts(parts, "groups", realised(0.1, 1000), promised(), 1000)
+    assert verdict.word == word
+    above = sum(part.word != "agrees" for part in parts)
+    assert f"{len(parts) - above} agree with their guarantee" in verdict.text
+    assert ("g0" in verdict.text) == (parts[0].word != "agrees")
+
+
+def test_parts_that_say_nothing():
+    uncertified = [PartVerdict("few", promised(certified=False), realised(0, 30), "nothing")]
+    verdict = verdict_of_parts(uncertified, "groups", realised(0, 30), promised(certified=False), 30)
+    assert verdict.word == "nothing"
+    both = verdict_of_parts(uncertified + parts_with([0]), "groups", realised(0.1, 100), promised(), 100)
+    assert both.word == "agrees"
+    assert "Of 1 groups that could be tested, 1 agree" in both.text
+    assert "Too few calibration rows for a guarantee: few." in both.text
+    same = verdict_of_parts(
+        parts_with([9]), "groups", realised(0.1, 100), promised(), 100, calibrated_on=True
+    )
+    assert same.word == "nothing"
+    assert "rows of the calibration itself" in same.text
+
+
+# --- the page
+
+
+class Page:
+    """A report, open in the browser."""
+
+    def __init__(self, browser, path, summary, **context):
+        path.write_text(render(summary), encoding="utf-8")
+        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | context)
+        self.page = self.context.new_page()
+        self.complaints = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
+        self.page.goto(path.as_uri())
+        self.summary = summary
+        self.drawn(summary["start"])
+
+    def drawn(self, s):
+        every = (
+            "s => [...document.querySelectorAll('[data-chart]')].every(box => box.dataset.stop === String(s))"
+        )
+        self.page.wait_for_function(every, arg=s)
+
+    def move(self, s):
+        move = "(slider, s) => { slider.value = s; slider.dispatchEvent(new Event('input')); }"
+        self.page.locator("#alpha").evaluate(move, s)
+        self.drawn(s)
+        return self.summary["stops"][s]
+
+    def table(self):
+        read = "table => [...table.rows].map(row => [...row.cells].map(cell => cell.textContent))"
+        return self.page.locator("[data-strata] table").evaluate(read)
+
+    def chart(self, name="strata"):
+        read = "box => JSON.parse(JSON.stringify({data: box.data, layout: box.layout}))"
+        return self.page.locator(f"[data-chart={name}]").evaluate(read)
+
+    def facts(self):
+        terms = self.page.locator(".facts dt").all_inner_texts()
+        return dict(zip(terms, self.page.locator(".facts dd").all_inner_texts(), strict=True))
+
+
+@pytest.fixture(scope="module")
+def browser():
+    yield from running_chromium()
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    pages = []
+
+    def open_page(summary, **context):
+        pages.append(Page(browser, tmp_path / f"{len(pages)}.html", summary, **context))
+        return pages[-1]
+
+    yield open_page
+    for page in pages:
+        page.context.close()
+        assert page.complaints == []
+
+
+def test_the_page_shows_each_group_at_every_alpha(draw, opened):
+    setting = made(draw, "groups")
+    found = setting.found
+    page = opened(found)
+    text = page.page.locator("body").inner_text()
+    assert (
+        page.page.locator(".lead").inner_text()
+        == "The expected loss of a new case of each of 4 groups is at most 0.1."
+    )
+    assert "Each group" in page.page.locator("h2").all_inner_texts()
+    assert "Within a group it is an average over all classes." in text
+    names = [part["name"] for part in found["promise"]["strata"]]
+    assert set(names) == set(CLINICS)
+    for s in (0, found["start"], len(found["stops"]) - 1):
+        stop = page.move(s)
+        header, *rows = page.table()
+        assert header[0] == "group"
+        cell = {title: k for k, title in enumerate(header)}
+        for row, name, part in zip(rows, names, stop["strata"], strict=True):
+            assert row[0] == name
+            assert row[cell["alpha"]] == part["alpha"]
+            assert float(row[cell["mean loss"]]) == pytest.approx(part["risk"][0], abs=5.1e-5)
+            assert float(row[cell["95 % interval, from"]]) == pytest.approx(part["risk"][1], abs=5.1e-5)
+            assert float(row[cell["to"]]) == pytest.approx(part["risk"][2], abs=5.1e-5)
+            assert float(row[cell["mean size"]]) == pytest.approx(part["mean_size"], abs=5.1e-3)
+            assert row[cell["single labels"]].endswith(" %")
+            verdict = part["verdict"] if part["certified"] else "too few calibration rows: full sets"
+            assert row[cell["verdict"]] == verdict.replace("chance", "above alpha, within chance")
+        drawn = page.chart()
+        [points] = drawn["data"]
+        assert points["x"] == [part["risk"][0] for part in stop["strata"]]
+        assert [shape["x0"] for shape in drawn["layout"]["shapes"]] == [
+            part["value"] for part in stop["strata"]
+        ]
+        shapes = {
+            "agrees": "circle",
+            "chance": "diamond",
+            "disagrees": "triangle-up",
+            "nothing": "square-open",
+        }
+        assert points["marker"]["symbol"] == [shapes[part["verdict"]] for part in stop["strata"]]
+    uncertified = [sum(not part["certified"] for part in stop["strata"]) for stop in found["stops"]]
+    assert uncertified[0] > 0 == uncertified[-1]
+    page.move(0)
+    assert page.page.locator(".tag").inner_text() == f"{uncertified[0]} of 4 not certified"
+    assert page.page.locator("main script, main b:has-text('alert')").count() == 0
+    ticks = page.page.locator("[data-chart=strata] .ytick text").all_text_contents()
+    assert [tick.rpartition(" (")[0] for tick in ticks] == names
+    hexes = [threshold.hex() for threshold in setting.controller.thresholds_]
+    facts = page.facts()
+    assert [facts[name].split()[0] for name in names] == hexes
+    assert facts["Guarantee for each"] == "group"
+
+
+def test_alphas_by_class_share_one_slider(draw, opened):
+    found = made(draw, "alpha by class").found
+    page = opened(found)
+    lead = page.page.locator(".lead").inner_text()
+    assert "0.1 for 'None', 0.2 for 'Mild', 0.1 for 'Severe', 0.05 for 'Worst'" in lead
+    assert page.page.locator(".chosen label").inner_text() == "Alphas times"
+    assert (
+        "The slider multiplies all alphas by one factor; 1 stands for the calibrated ones."
+        in page.page.locator("main").inner_text()
+    )
+    stop = page.move(found["start"] + 2)
+    assert [row[1] for row in page.table()[1:]] == [part["alpha"] for part in stop["strata"]]
+    factor = Fraction(stop["alpha"])
+    assert [Fraction(part["alpha"]) for part in stop["strata"]] == [
+        factor * Fraction(str(alpha)) for alpha in ALPHAS.values()
+    ]
+    assert len(page.chart("risk")["data"]) == 4  # a factor is no loss, so there is no diagonal
+    assert "each class has its own alpha" in page.page.locator("main").inner_text()
+    assert page.page.locator("#back").inner_text() == "Back to the calibrated alphas"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown", "facts"),
+    [
+        (
+            "delta",
+            [
+                "With probability 0.9 over calibrations, the expected loss",
+                "fails for up to 0.1 of all calibrations",
+            ],
+            {"Delta": "0.1", "Bound": "exact binomial", "Promised": "with high probability"},
+        ),
+        (
+            "clusters",
+            [
+                "expected mean loss of a new cluster",
+                "Mean over 41 clusters of the mean of their rows, 250 rows",
+            ],
+            {"What is exchangeable": "clusters", "Clusters among the test rows": "41", "Randomized": "no"},
+        ),
+        (
+            "weights",
+            ["which count as", "It is as good as the weights", "by weight"],
+            {"Shift": "of covariates: rows have weights"},
+        ),
+        ("class weights", ["by label"], {"Shift": "of the shares of the classes", "Weight of Mild": "0.5"}),
+        ("randomized", ["Its seed here is 3", "a coin decides"], {"Randomized": "yes, seed 3"}),
+        (
+            "groups by class",
+            ["Each group and true class", "north / None", "always in the set"],
+            {"Guarantee for each": "group and class"},
+        ),
+    ],
+)
+def test_the_page_says_what_is_promised(draw, name, shown, facts):
+    page = html.unescape(render(made(draw, name).found))
+    for words in shown:
+        assert words in page
+    listed = re.findall("<dt>(.*?)</dt><dd>(?:<code>)?(.*?)(?:</code>)?</dd>", page)
+    assert facts.items() <= dict(listed).items()
+
+
+def test_a_phone_and_a_sheet_hold_every_pair(draw, opened):
+    page = opened(made(draw, "groups by class").found, viewport={"width": 360, "height": 740})
+    assert page.page.evaluate("document.scrollingElement.scrollWidth") == 360
+    assert [row[0] for row in page.table()[1:5]] == [
+        f"{page.table()[1][0].split(' / ')[0]} / {k}" for k in GRADES
+    ]
+    page.page.emulate_media(media="print", color_scheme="dark")
+    page.drawn(page.summary["start"])
+    layout = page.chart()["layout"]
+    assert (layout["width"], layout["font"]["color"]) == (676, "#1d2329")
+
+
+# --- the command
+
+
+def test_the_command_finds_groups_and_clusters_by_name(draw, tmp_path):
+    csv = pytest.importorskip("pyarrow.csv")
+    import pyarrow as pa
+
+    from ordinalrisk.cli import app
+
+    setting = made(draw, "delta of clusters by group")
+    rng = np.random.default_rng(0)
+    columns = {f"p{k}": setting.proba[:, k] for k in range(4)} | {"label": setting.index}
+    columns |= {"site": setting.extras["groups"].tolist(), "patient": setting.extras["clusters"]}
+    table = pa.table({name: columns[name] for name in rng.permutation([*columns])})
+    csv.write_csv(table, tmp_path / "test.csv")
+    controller = orisk.RiskController(alpha=0.2, delta=0.2)
+    controller.calibrate(*draw(300, 4), groups=[*CLINICS[:3]] * 100, clusters=np.arange(300) // 3)
+    controller.save(tmp_path / "cal.json")
+    keep = setting.extras["groups"] != "<b>tiny</b>"
+    csv.write_csv(table.filter(pa.array(keep)), tmp_path / "test.csv")
+    out = tmp_path / "report.html"
+    arguments = ["report", str(tmp_path / "cal.json"), str(tmp_path / "test.csv"), "-o", str(out)]
+    refused = CliRunner().invoke(app, arguments)
+    assert refused.exit_code != 0
+    done = CliRunner().invoke(app, [*arguments, "--group", "site", "--cluster", "patient"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(out.with_suffix(".json").read_text())
+    expected = summarise(
+        controller,
+        setting.proba[keep],
+        setting.index[keep],
+        groups=setting.extras["groups"][keep],
+        clusters=setting.extras["clusters"][keep],
+    )
+    assert found["promise"] == expected["promise"]
+    assert found["calibration"]["columns"]["group"] == "site"
+    for ours, theirs in zip(found["stops"], expected["stops"], strict=True):
+        assert ours["risk"] == theirs["risk"]
+        assert ours["strata"] == theirs["strata"]
+    wrong = CliRunner().invoke(app, [*arguments, "--group", "site", "--cluster", "patient", "--seed", "1"])
+    assert wrong.exit_code == 2
