@@ -237,6 +237,7 @@ def listed(estimate):
     return [None if np.isnan(row[0]) else row.tolist() for row in np.transpose(np.array(estimate))]
 
 
+@pytest.mark.no_cover
 def test_every_stop_has_the_metrics_of_its_sets(setting):
     y, loss = setting.y, setting.loss
     found = setting.found
@@ -286,6 +287,7 @@ def test_sets_shrink_along_the_stops(setting):
         assert before["coverage"][0] >= after["coverage"][0]
 
 
+@pytest.mark.no_cover
 def test_where_it_comes_from(setting):
     controller, curve = setting.controller, setting.controller.risk_curve_
     found = summarise(
@@ -325,6 +327,7 @@ def test_columns_that_the_calibration_remembers(draw, tmp_path):
 # batches
 
 
+@pytest.mark.no_cover
 @each_setting
 def test_batches_of_any_size_give_the_same(draw, setting, monkeypatch):
     monkeypatch.setattr(summary, "_ROWS_COMPARED", 60)
@@ -431,6 +434,7 @@ def test_wrong_about_every_row():
     assert not last["saturated"]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("K", [60, 61, 70])
 def test_many_classes(draw, K):
     proba, y = draw(400, K)
@@ -441,6 +445,7 @@ def test_many_classes(draw, K):
     assert len(json.dumps(found)) < 900_000
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("K", [2, 10, 20, 33])
 def test_the_file_stays_small(draw, K):
     proba, y = draw(5000, K)
@@ -482,6 +487,7 @@ def is_round(step):
     return step in (1, 2, 5)
 
 
+@pytest.mark.no_cover
 def test_stops_by_their_definition():
     rng = np.random.default_rng(0)
     for _ in range(200):
@@ -529,6 +535,7 @@ def test_about_a_hundred_stops():
 # striking rows
 
 
+@pytest.mark.no_cover
 def test_cases_by_brute_force(setting):
     found = setting.found
     numbers = [case["row"] for case in found["cases"]["rows"]]
@@ -547,6 +554,7 @@ def test_cases_by_brute_force(setting):
     assert {number - 1 for number in numbers} == shown
 
 
+@pytest.mark.no_cover
 def test_until_gives_the_sets_of_every_stop(setting):
     found = setting.found
     ends = [setting.sets(stop) for stop in found["stops"]]
@@ -589,6 +597,7 @@ def test_only_the_first_columns_and_characters_are_shown(draw):
             assert text == expected[row]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("library", ["pandas", "pandas frame", "polars", "pyarrow", "numpy"])
 def test_columns_of_any_library(draw, library):
     setting = Setting(draw, "coverage", n_test=30)
@@ -630,6 +639,7 @@ def test_few_rows_are_kept_of_many(draw):
 # growth rules
 
 
+@pytest.mark.no_cover
 def test_rules_are_those_of_compare(setting):
     found = setting.found
     own = setting.controller.growth
@@ -755,6 +765,7 @@ def test_one_row_can_not_disagree_with_much():
         assert verdict_of(tally, loss, guarantee("0.1", 400), tally.risk(loss, 0.95)).word == word
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("loss", ["coverage", "divergence"])
 def test_disagreement_is_rare_for_exchangeable_rows(draw, loss, monkeypatch):
     """300 draws of 200 calibration and 20,000 test rows: at most 5 % disagree, by the interval alone 25 %."""
@@ -782,6 +793,7 @@ def test_the_rows_of_the_calibration_test_nothing(draw):
     assert summarise(controller, proba[1:], y[1:])["stops"][0]["verdict"] == "agrees"
 
 
+@pytest.mark.no_cover
 def test_disagrees_with_another_population(draw):
     proba, y = draw(4000, 5)
     controller = orisk.RiskController(alpha=0.1).calibrate(proba[:2000], y[:2000])
