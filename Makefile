@@ -11,7 +11,8 @@ demo: $(VENV)/.demo
 	$(BIN)/ordinalrisk demo
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report term-missing:skip-covered
+	$(BIN)/ordinalrisk warmup # once, and not in each process of the tests
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --cov --cov-report term-missing:skip-covered
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -1,6 +1,8 @@
 """Data that many test files draw on, and how kernels for a GPU run where there is none."""
 
 import os
+import sys
+from functools import cache
 
 import hypothesis
 import numpy as np
@@ -35,13 +37,46 @@ def interpreter():
     from triton.runtime import interpreter
 
     patch_tensor = interpreter._patch_lang_tensor
+    patch_lang, execute = interpreter._patch_lang, interpreter.GridExecutor.__call__
+    patched = set()  # for the kernel that runs
 
     def patch(tensor, scope):
         patch_tensor(tensor, scope)
         scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
 
+    @cache
+    def languages_of(fn):
+        return frozenset(map(id, fn.__globals__.values())) & {id(interpreter.tl), id(interpreter.tl.core)}
+
+    def patch_once(fn):
+        """Else a kernel patches the whole language again whenever it calls a function."""
+        languages = languages_of(fn)
+        if languages in patched:
+            return interpreter._LangPatchScope()
+        patched.add(languages)
+        return patch_lang(fn)
+
+    def execute_kernel(executor, *args, **kwargs):
+        patched.clear()  # it was restored after the last kernel
+        trace = sys.gettrace()
+        if not interpreter.measured:
+            sys.settrace(None)
+        try:
+            return execute(executor, *args, **kwargs)
+        finally:
+            sys.settrace(trace)
+
     with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(interpreter, "measured", False, raising=False)
         monkeypatch.setattr(interpreter, "_patch_lang_tensor", patch)
+        monkeypatch.setattr(interpreter, "_patch_lang", patch_once)
+        monkeypatch.setattr(interpreter.GridExecutor, "__call__", execute_kernel)
         options = interpreter.InterpreterOptions(sanitize_overflow=False)  # twice as fast
         monkeypatch.setattr(interpreter.interpreter_builder, "options", options)
         yield interpreter
+
+
+@pytest.fixture
+def measured(interpreter, monkeypatch):
+    """Kernels count for coverage in tests that ask for it: their interpreter then takes thrice as long."""
+    monkeypatch.setattr(interpreter, "measured", True)

@@ -73,6 +73,7 @@ def chosen_or_none(controller, proba, size, point_labels=None):
         return None
 
 
+@pytest.mark.no_cover
 @for_every_rule
 @for_every_loss
 @settings(max_examples=6)

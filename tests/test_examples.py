@@ -31,9 +31,10 @@ def test_an_example_runs_and_its_guarantee_holds(name, tmp_path):
     if name == "survey_answers.py":
         pytest.importorskip("statsmodels", reason="the survey comes with statsmodels")
     scripts = str(Path(sys.executable).parent)
+    unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
     done = subprocess.run(
         [*COMMANDS[name], str(EXAMPLES / name), "out"],
-        env={**os.environ, "PATH": scripts + os.pathsep + os.environ["PATH"]},
+        env={**unmeasured, "PATH": scripts + os.pathsep + os.environ["PATH"]},
         capture_output=True,
         text=True,
         cwd=tmp_path,

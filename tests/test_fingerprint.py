@@ -24,8 +24,8 @@ from ordinalrisk.kernels import blake3_gpu  # noqa: E402 - its kernels read the 
 
 if DEVICE == "cpu":  # defined without it if another module came first
     importlib.reload(blake3_gpu)
-    blake3_gpu._mix = blake3_gpu._mix.fn  # a plain call: the interpreter sets itself up anew for any other
 
+pytestmark = pytest.mark.usefixtures("interpreter")
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
 NUMBER_TYPES = {"float16": np.float16, "float32": np.float32, "float64": np.float64, "bfloat16": BFLOAT16}
 LAYOUTS = {
@@ -137,12 +137,12 @@ TENSORS = {
 
 
 @pytest.mark.parametrize("view", TENSORS.values(), ids=TENSORS)
-def test_the_kernel_reads_tensors_of_any_layout(view):
+def test_the_kernel_reads_tensors_of_any_layout(view, measured):
     tensor = view(random_bytes(64).to(DEVICE))
     assert blake3_gpu.digest(tensor) == blake3(tensor.cpu().numpy().tobytes()).digest()
 
 
-def test_the_kernel_copies_blocks_of_rows(monkeypatch):
+def test_the_kernel_copies_blocks_of_rows(monkeypatch, measured):
     monkeypatch.setattr(blake3_gpu, "COPIED_BYTES", 1)
     column = random_bytes(2 * 1100).reshape(1100, 2)[:, 1]
     assert blake3_gpu.digest(column.to(DEVICE)) == blake3(column.numpy().tobytes()).digest()

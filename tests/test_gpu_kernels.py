@@ -106,7 +106,7 @@ def test_equal_to_the_reference(loss, growth, one_tile):
 
 @pytest.mark.parametrize("point", ["mode", "bayes", "median"])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_point_labels(loss, point, one_tile):
+def test_point_labels(loss, point, one_tile, measured):
     tensor, proba = rows_of_every_kind(6, seed=1)
     costs = gains(loss, 6)
     assert_same_bits([gpu.point_labels(tensor, costs, point)], [reference.point_labels(proba, costs, point)])
@@ -114,7 +114,7 @@ def test_point_labels(loss, point, one_tile):
 
 @pytest.mark.parametrize("rule", ["paper", "frontier", "adaptive", "rps"])
 @pytest.mark.parametrize("loss", ["weighted", "divergence", "table"])
-def test_from_given_points(loss, rule, one_tile):
+def test_from_given_points(loss, rule, one_tile, measured):
     tensor, proba = rows_of_every_kind(6, seed=2)
     given = np.random.default_rng(2).integers(0, 6, len(proba))
     costs = gains(loss, 6)
@@ -247,7 +247,7 @@ def test_tiles_of_any_size(n, programs, monkeypatch):
     assert_all_the_same(tensor, proba, gains("divergence", 3), "adaptive", "mode")
 
 
-def test_rows_that_are_not_clear_are_left_to_the_exact_kernel(one_tile, listed):
+def test_rows_that_are_not_clear_are_left_to_the_exact_kernel(one_tile, listed, measured):
     """And rows with more than one run of large gains are settled without it."""
     proba = np.array(
         [
@@ -266,7 +266,7 @@ def test_rows_that_are_not_clear_are_left_to_the_exact_kernel(one_tile, listed):
     assert 1 <= listed[1][0] < len(proba)
 
 
-def test_a_nearly_tied_mode_is_left_to_the_exact_kernel(one_tile, listed):
+def test_a_nearly_tied_mode_is_left_to_the_exact_kernel(one_tile, listed, measured):
     """In float32 the two scores are equal; in float64 the right one is larger."""
     weights = [1.0, 1.0 + 2**-30, 1.0]
     proba = np.array([[0.4, 0.4, 0.2], [0.2, 0.5, 0.3]], np.float32)
@@ -355,7 +355,7 @@ def test_the_tolerance_is_not_rounded(one_tile):
             )
 
 
-def test_equal_gains_stay_blocks_of_their_own(one_tile):
+def test_equal_gains_stay_blocks_of_their_own(one_tile, measured):
     """Three times 0.1, divided by 3, is not 0.1; gains further out rise, so that the row is pooled."""
     proba = np.array([[0.59, 0.1, 0.1, 0.1, 0.05, 0.06], [0.06, 0.05, 0.1, 0.1, 0.1, 0.59]])
     tensor = torch.tensor(proba, device=DEVICE)
@@ -370,7 +370,7 @@ def test_a_minus_zero_is_a_zero(one_tile):
         assert_all_the_same(tensor, np.abs(proba), gains("weighted", 3), rule, "mode")
 
 
-def test_no_steps_at_all():
+def test_no_steps_at_all(measured):
     """Every point label is right, or costs nothing."""
     tensor = torch.eye(4, dtype=torch.float64, device=DEVICE)
     y = torch.arange(4, device=DEVICE)

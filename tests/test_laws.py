@@ -14,7 +14,10 @@ import ordinalrisk as orisk
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.kernels import reference
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*needs at least.*calibration rows")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*needs at least.*calibration rows"),
+    pytest.mark.no_cover,  # what so many examples run is run by others, and takes twice as long if measured
+]
 every_combination = [
     pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr),
     pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys()),

@@ -13,6 +13,7 @@ import pytest
 import ordinalrisk as orisk
 from ordinalrisk.exact import as_fraction
 
+pytestmark = pytest.mark.no_cover  # so many draws take twice as long if coverage is measured
 DRAWS = 2_000
 K = 5
 COST_TABLE = [[0, 1, 1, 2, 3], [2, 0, 1, 2, 2], [4, 2, 0, 0, 1], [6, 5, 3, 0, 1], [9, 7, 5, 2, 0]]

@@ -12,6 +12,7 @@ from ordinalrisk.experiments.reproduction import reproduce
 from ordinalrisk.experiments.scores import read_scores
 from ordinalrisk.experiments.tables import published_table, weight_table
 
+pytestmark = pytest.mark.no_cover  # hundreds of trials take longer if coverage is measured
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("ORDINALRISK_DATA", ROOT.parent / "shared" / "data")) / "paper_scores"
 FILES = {

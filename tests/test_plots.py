@@ -783,6 +783,7 @@ class TestNames:
             assert shown == label.get_text()
             assert parsed is False
 
+    @pytest.mark.no_cover  # what takes long is matplotlib's
     @pytest.mark.parametrize(("n_classes", "length"), [(2, 80), (5, 12), (9, 12), (20, 1), (20, 80), (70, 1)])
     def test_do_not_overlap(self, plot, n_classes, length):
         names = [f"{k:W>{length}}" if length > 3 else str(k) for k in range(n_classes)]

@@ -19,6 +19,7 @@ from ordinalrisk.report.render import render
 pytest.importorskip("plotly", reason="the page needs plotly")
 pytest.importorskip("jinja2", reason="the page needs jinja2")
 
+pytestmark = pytest.mark.no_cover  # what is tested runs in the browser
 GRADES = ["None", "Mild", "Moderate", "Severe", "Proliferative"]
 NASTY = ["<script>alert(1)</script>", "<b>B</b> &lt;", '"q" $x^2$ %{x}']
 CHARTS = ["risk", "size", "sizes", "centroids", "class_coverage", "class_risk", "held", "rules"]

@@ -239,6 +239,7 @@ def listed(estimate):
     return [None if np.isnan(row[0]) else row.tolist() for row in np.transpose(np.array(estimate))]
 
 
+@pytest.mark.no_cover
 def test_every_stop_has_the_metrics_of_its_sets(setting):
     y, loss = setting.y, setting.loss
     found = setting.found
@@ -288,6 +289,7 @@ def test_sets_shrink_along_the_stops(setting):
         assert before["coverage"][0] >= after["coverage"][0]
 
 
+@pytest.mark.no_cover
 def test_where_it_comes_from(setting):
     controller, curve = setting.controller, setting.controller.risk_curve_
     found = summarise(
@@ -329,6 +331,7 @@ def test_columns_that_the_calibration_remembers(draw, tmp_path):
 # batches
 
 
+@pytest.mark.no_cover
 @each_setting
 def test_batches_of_any_size_give_the_same(draw, setting, monkeypatch):
     monkeypatch.setattr(summary, "_ROWS_COMPARED", 60)
@@ -435,6 +438,7 @@ def test_wrong_about_every_row():
     assert not last["saturated"]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("K", [60, 61, 70])
 def test_many_classes(draw, K):
     proba, y = draw(400, K)
@@ -445,6 +449,7 @@ def test_many_classes(draw, K):
     assert len(json.dumps(found)) < 900_000
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("K", [2, 10, 20, 33])
 def test_the_file_stays_small(draw, K):
     proba, y = draw(5000, K)
@@ -486,6 +491,7 @@ def is_round(step):
     return step in (1, 2, 5)
 
 
+@pytest.mark.no_cover
 def test_stops_by_their_definition():
     rng = np.random.default_rng(0)
     for _ in range(200):
@@ -533,6 +539,7 @@ def test_about_a_hundred_stops():
 # striking rows
 
 
+@pytest.mark.no_cover
 def test_cases_by_brute_force(setting):
     found = setting.found
     numbers = [case["row"] for case in found["cases"]["rows"]]
@@ -551,6 +558,7 @@ def test_cases_by_brute_force(setting):
     assert {number - 1 for number in numbers} == shown
 
 
+@pytest.mark.no_cover
 def test_until_gives_the_sets_of_every_stop(setting):
     found = setting.found
     ends = [setting.sets(stop) for stop in found["stops"]]
@@ -593,6 +601,7 @@ def test_only_the_first_columns_and_characters_are_shown(draw):
             assert text == expected[row]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("library", ["pandas", "pandas frame", "polars", "pyarrow", "numpy"])
 def test_columns_of_any_library(draw, library):
     setting = Setting(draw, "coverage", n_test=30)
@@ -632,6 +641,7 @@ def test_few_rows_are_kept_of_many(draw):
 # growth rules
 
 
+@pytest.mark.no_cover
 def test_rules_are_those_of_compare(setting):
     found = setting.found
     own = setting.controller.growth
@@ -757,6 +767,7 @@ def test_one_row_can_not_disagree_with_much():
         assert verdict_of(tally, loss, guarantee("0.1", 400), tally.risk(loss, 0.95)).word == word
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("loss", ["coverage", "divergence"])
 def test_disagreement_is_rare_for_exchangeable_rows(draw, loss, monkeypatch):
     """300 draws of 200 calibration and 20,000 test rows: at most 5 % disagree, by the interval alone 25 %."""
@@ -784,6 +795,7 @@ def test_the_rows_of_the_calibration_test_nothing(draw):
     assert summarise(controller, proba[1:], y[1:])["stops"][0]["verdict"] == "agrees"
 
 
+@pytest.mark.no_cover
 def test_disagrees_with_another_population(draw):
     proba, y = draw(4000, 5)
     controller = orisk.RiskController(alpha=0.1).calibrate(proba[:2000], y[:2000])
