@@ -110,12 +110,12 @@ class Tally:
 
     def risk(self, loss: IntervalLoss, confidence: float | None = None) -> Value:
         """The mean loss."""
-        return _mean_loss(self.nearest, self._costs(loss).values, confidence)
+        return mean_loss(self.nearest, self._costs(loss).values, confidence)
 
     def class_risk(self, loss: IntervalLoss, confidence: float | None = None) -> Value:
         """The mean loss of the rows of each true class; NaN for a class without rows."""
         costs = self._costs(loss).values
-        return stacked([_mean_loss(*row, confidence) for row in zip(self.nearest, costs, strict=True)])
+        return stacked([mean_loss(*row, confidence) for row in zip(self.nearest, costs, strict=True)])
 
     def coverage(self, confidence: float | None = None) -> Value:
         """The share of rows whose interval holds the label."""
@@ -165,7 +165,7 @@ def _pairs(
     return counts
 
 
-def _mean_loss(counts: Counts, costs: NDArray[np.float64], confidence: float | None) -> Value:
+def mean_loss(counts: Counts, costs: NDArray[np.float64], confidence: float | None) -> Value:
     """The mean; where a miss can have one cost only, its interval is that of the share of such misses."""
     values, which = np.unique(costs, return_inverse=True)
     occurs = np.bincount(which.ravel(), counts.ravel(), len(values)).astype(np.int64)

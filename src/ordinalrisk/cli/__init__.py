@@ -17,6 +17,7 @@ from ordinalrisk.cli.calibrate import calibrate
 from ordinalrisk.cli.compare import compare
 from ordinalrisk.cli.demo import demo
 from ordinalrisk.cli.evaluate import evaluate
+from ordinalrisk.cli.monitor import monitor
 from ordinalrisk.cli.predict import predict
 from ordinalrisk.cli.report import report
 from ordinalrisk.cli.reproduce import reproduce
@@ -29,6 +30,7 @@ _COMMANDS: dict[Callable[..., None], str] = {
     calibrate: "Find the exact threshold on a file with known labels.",
     predict: "Give each row of a file its interval.",
     evaluate: "Compare the loss on known labels with the guarantee.",
+    monitor: "Watch whether new rows keep the risk.",
     report: "Write a page that shows all of it.",
     compare: "Rank growth rules under each loss.",
     demo: "Run the paper's simulation.",

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ordinalrisk.cli import options, terminal
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ordinalrisk.controller import RiskController
+
+_MOST_THRESHOLDS = 40
+
 
 def calibrate(
     scores_file: Annotated[Path, typer.Argument(metavar="SCORES", help="File with scores and labels, or -.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The calibration, as JSON, or -.")],
-    alpha: Annotated[str, typer.Option(metavar="A", help="The largest expected loss.")],
+    alpha: Annotated[
+        str, typer.Option(metavar="A", help="The largest expected loss; by class: None=0.1,Severe=0.01.")
+    ],
     label: options.Label = None,
     scores: options.Scores = None,
     logits: options.Logits = None,
@@ -44,6 +55,32 @@ def calibrate(
     point: Annotated[
         str | None, typer.Option(metavar="RULE", help="Where sets grow from: mode, bayes or median.")
     ] = None,
+    delta: Annotated[
+        str | None, typer.Option(metavar="D", help="Keep alpha with probability 1 - D, not just on average.")
+    ] = None,
+    bound: Annotated[
+        options.Bound, typer.Option(metavar="BOUND", help=f"With --delta: {', '.join(options.Bound)}.")
+    ] = options.Bound.auto,
+    group: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of groups, to keep alpha in each of them.")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of whom rows come from, such as patients.")
+    ] = None,
+    per_class: Annotated[
+        bool, typer.Option("--per-class", help="Keep alpha for each true class, not just on average.")
+    ] = False,
+    weight_col: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of likelihood ratios of a new population to this one."),
+    ] = None,
+    class_weights: Annotated[
+        str | None,
+        typer.Option(metavar="W", help="New shares of the classes by the shares here: 1,2,0.5."),
+    ] = None,
+    randomize: Annotated[
+        bool, typer.Option("--randomize", help="Let a coin decide about labels at the threshold.")
+    ] = False,
     input_format: options.InputFormat = None,
 ) -> None:
     """Find the exact threshold on rows with known labels, and save it.
@@ -59,11 +96,26 @@ def calibrate(
       ordinalrisk calibrate ages.jsonl --loss divergence --positions 18,30,65 \\
           --natural-units --alpha 2 -o cal.json
       ordinalrisk calibrate scores.arrow --loss costs.csv --alpha 0.1 -o cal.json
+      ordinalrisk calibrate scores.parquet --alpha 0.1 --delta 0.1 \\
+          --group hospital --cluster patient -o cal.json
     """  # noqa: D301
     options.require_files()
     options.require_input(scores_file)
     if str(out) != "-":
         terminal.require_writable_file(out, "--out", scores_file)
+    per_class = per_class or options.is_by_class(alpha)
+    options.require_combination(
+        {
+            "delta": delta is not None,
+            "condition_on": per_class,
+            "groups": group is not None,
+            "clusters": cluster is not None,
+            "sample_weight": weight_col is not None,
+            "class_weight": class_weights is not None,
+            "randomize": randomize,
+        }
+    )
+    likely = _likely(delta, bound)
 
     from ordinalrisk.controller import RiskController
     from ordinalrisk.engines import columns, streaming
@@ -77,32 +129,100 @@ def calibrate(
         rule = as_growth(growth) if point is None else GROWTH_RULES[as_growth(growth).name](point)
         if rule.point == "given":
             terminal.fail("--point given: point labels can't be given in a file.", code=2)
-        asked = columns.Asked(scores, label, logits, rescale)
+        asked = columns.Asked(scores, label, logits, rescale, group, cluster, weight_col)
         where, labels = columns.chosen(source, asked, given, terminal.note)
         costs = options.loss_of(loss, weights, positions, power, under, over, natural_units, labels)
-        controller = RiskController(costs, options.number(alpha, "--alpha"), rule, labels)
+        controller = RiskController(
+            costs,
+            options.alpha_of(alpha, labels),
+            rule,
+            labels,
+            condition_on="label" if per_class else None,
+            randomize=randomize,
+            **likely,
+        )
         _require_alpha(controller, len(labels))
-        with terminal.noting_warnings(console), terminal.row_progress(source, "Calibrating") as progress:
+        ratios = options.numbers(class_weights, "--class-weights")
+        with (
+            _in_options(),
+            terminal.noting_warnings(console),
+            terminal.row_progress(source, "Calibrating") as progress,
+        ):
             rows = streaming.FileRows(source, where, labels, progress=progress)
-            calibrated = streaming.calibrate(controller, rows)
+            calibrated = streaming.calibrate(controller, rows, ratios)
         _write(calibrated, out)
     terminal.print_sentences(console, [loss_in_words(costs, [str(name) for name in labels])])
     console.print(str(calibrated.guarantee()))
-    console.print(f"Threshold {calibrated.threshold_!r}; data {calibrated.data_blake3_[:16]}.")
+    _print_thresholds(console, calibrated)
     console.print(f"Wrote {'standard output' if str(out) == '-' else out}")
+
+
+def _likely(delta: str | None, bound: options.Bound) -> dict[str, Any]:
+    """The parameters of a guarantee with some probability, if there is to be one."""
+    from ordinalrisk.confidence_bounds import checked_delta
+
+    if delta is None:
+        if bound != options.Bound.auto:
+            terminal.fail(f"--bound {bound.value} is for --delta; give a --delta too.", code=2)
+        return {}
+    risk = options.number(delta, "--delta")
+    try:
+        checked_delta(risk)
+    except ValueError as error:
+        terminal.fail(options.in_options(error), code=2)
+    return {"delta": risk, "bound": bound.value}
+
+
+@contextmanager
+def _in_options() -> Iterator[None]:
+    """Say what is wrong with parameters in the words of the options."""
+    from ordinalrisk.engines.formats import FileError
+
+    try:
+        yield
+    except FileError:
+        raise
+    except ValueError as error:
+        raise ValueError(options.in_options(error)) from None
+
+
+def _print_thresholds(console: Console, calibrated: RiskController) -> None:
+    data = f"data {calibrated.data_blake3_[:16]}."
+    strata = calibrated.calibration_.strata
+    if strata.is_one:
+        mean = " for a row of mean weight" if calibrated.calibration_.shift is not None else ""
+        console.print(f"Threshold {calibrated.threshold_!r}{mean}; {data}")
+        return
+    from ordinalrisk.exact import decimal_text
+    from ordinalrisk.text_table import Table
+
+    promised = calibrated.guarantee().parts
+    by = terminal.stratum_header(promised[0])
+    unit = f"{promised[0].unit}s"
+    rows = [
+        (*terminal.stratum_name(part), f"{part.n_rows:,}", decimal_text(part.alpha), f"{threshold!r}")
+        for part, threshold in zip(promised, calibrated.thresholds_, strict=True)
+    ]
+    shown = rows[:_MOST_THRESHOLDS]
+    console.print()
+    terminal.print_table(console, Table("", (*by, unit, "alpha", "threshold"), shown))
+    more = "" if len(shown) == len(rows) else f"The first {len(shown)} of "
+    console.print(f"{more}{len(rows)} thresholds; {data}")
 
 
 def _require_alpha(controller: Any, n_classes: int) -> None:
     """Before the rows are read rather than after."""
     from ordinalrisk.exact import as_fraction, decimal_text
 
-    alpha, bound = as_fraction(controller.alpha), controller.loss.bound(n_classes)
-    if not 0 < alpha < bound:
-        terminal.fail(
-            f"--alpha must lie strictly between 0 and the largest loss, {decimal_text(bound)}; got "
-            f"{decimal_text(alpha)}. It has the units of the loss; --natural-units keeps those of the costs.",
-            code=2,
-        )
+    bound, given = controller.loss.bound(n_classes), controller.alpha
+    for risk in given.values() if isinstance(given, dict) else [given]:
+        if not 0 < (alpha := as_fraction(risk)) < bound:
+            terminal.fail(
+                f"--alpha must lie strictly between 0 and the largest loss, {decimal_text(bound)}; got "
+                f"{decimal_text(alpha)}. It has the units of the loss; --natural-units keeps those of the "
+                "costs.",
+                code=2,
+            )
 
 
 def _write(calibrated: Any, out: Path) -> None:

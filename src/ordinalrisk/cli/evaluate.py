@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,10 +14,12 @@ from ordinalrisk.cli import options, terminal
 
 if TYPE_CHECKING:
     from ordinalrisk.controller import RiskController
+    from ordinalrisk.evaluating import StratumRisk
     from ordinalrisk.report.verdict import Verdict
     from ordinalrisk.tally import Tally
     from ordinalrisk.text_table import Table
 
+_MOST_STRATA = 40
 _WHOLE = ("risk", "coverage", "mean_size")
 
 
@@ -28,10 +31,18 @@ def evaluate(
     logits: options.Logits = None,
     rescale: options.Rescale = False,
     alpha: options.Alpha = None,
+    group: options.Group = None,
+    cluster: options.Cluster = None,
+    weight_col: options.WeightColumn = None,
+    seed: options.Seed = None,
     json: Annotated[Path | None, typer.Option(metavar="FILE", help="The same numbers as JSON.")] = None,
     input_format: options.InputFormat = None,
 ) -> None:
     """Compare the loss on rows with known labels with what was guaranteed.
+
+    Where groups, true classes or clusters have a guarantee of their own, so does each line of a table. What
+    counts is the loss that the guarantee is about: with clusters the mean of their means, with weights the
+    weighted mean.
 
     \b
     Examples:
@@ -45,44 +56,120 @@ def evaluate(
 
     from ordinalrisk.engines import columns, streaming
     from ordinalrisk.engines.readers import opened
-    from ordinalrisk.estimates import Estimate
+    from ordinalrisk.evaluating import stratum_risks, verdict_on
     from ordinalrisk.report.describing import loss_in_words
     from ordinalrisk.report.measured import measured
-    from ordinalrisk.report.verdict import verdict_of
 
     controller = options.loaded(calibration)
+    options.require_seed(seed, controller)
     classes = controller.classes_.tolist()
     console = terminal.printer()
     with terminal.bad_data_is_one_line(), opened(test, input_format) as source:
-        asked = columns.Asked(scores, label, logits, rescale)
+        asked = columns.Asked(scores, label, logits, rescale, group, cluster, weight_col)
         where = columns.found_again(
-            source, controller.columns_, classes, asked, terminal.note, with_label=True
+            source,
+            controller.columns_,
+            classes,
+            asked,
+            terminal.note,
+            with_label=True,
+            needs=columns.needed(controller.calibration_, for_test=True),
         )
-        risk = None if alpha is None else options.number(alpha, "--alpha")
+        risk = options.another_alpha(alpha, controller)
         guarantee = controller.guarantee(risk)
         with terminal.noting_warnings(console), terminal.row_progress(source, "Evaluating") as progress:
-            rows = streaming.FileRows(source, where, classes, progress=progress)
-            tally, calibrated_on = streaming.evaluate(controller, rows, risk)
+            known = controller.calibration_.strata.groups
+            rows = streaming.FileRows(source, where, classes, progress=progress, groups=known)
+            losses, calibrated_on = streaming.evaluate(controller, rows, risk, seed=seed)
+    tally = losses.tally
     numbers = measured(tally, controller.loss)
-    verdict = verdict_of(tally, controller.loss, guarantee, Estimate(*numbers["risk"]), calibrated_on)
+    verdict = verdict_on(losses, guarantee, calibrated_on=calibrated_on)
+    risks = [] if losses.is_plain else stratum_risks(losses, guarantee, calibrated_on=calibrated_on)
     terminal.print_sentences(console, [loss_in_words(controller.loss, [str(name) for name in classes])])
     console.print(str(guarantee))
     console.print()
     terminal.print_sentences(console, [verdict.text])
     console.print()
-    terminal.print_table(console, _whole_table(numbers, tally.n_rows))
+    if risks:
+        terminal.print_table(console, _stratum_table(risks))
+        if len(risks) > _MOST_STRATA:
+            terminal.print_sentences(
+                console,
+                [f"Those are the {_MOST_STRATA} furthest above alpha of {len(risks)}; --json has all."],
+            )
+            console.print()
+    risk_name = "risk" if guarantee.unit == "row" and guarantee.shift is None else "risk by row"
+    terminal.print_table(console, _whole_table(numbers, tally.n_rows, risk_name))
     terminal.print_table(console, _class_table(numbers, tally, classes))
     if json is not None:
         with terminal.writing_to(json, "--json"):
-            terminal.write_json(_document(numbers, tally, controller, guarantee.alpha, verdict), json)
+            document = _document(numbers, tally, controller, guarantee.alpha, verdict)
+            if risks:
+                document["strata"] = [_stratum_document(found) for found in risks]
+            terminal.write_json(document, json)
         console.print(f"Wrote {json}")
 
 
-def _whole_table(numbers: Mapping[str, Any], n_rows: int) -> Table:
+def _stratum_table(risks: Sequence[StratumRisk]) -> Table:
+    """A line for each stratum in its order; of very many, those furthest above their alpha."""
+    from ordinalrisk.exact import decimal_text
+    from ordinalrisk.text_table import Table
+
+    shown = [*risks]
+    if len(risks) > _MOST_STRATA:
+        shown = sorted(risks, key=_below_alpha)[:_MOST_STRATA]
+    header = (
+        *terminal.stratum_header(risks[0].guarantee),
+        f"{risks[0].guarantee.unit}s",
+        *("risk", "95 % from", "to", "alpha", "verdict"),
+    )
+    rows: list[tuple[str, ...]] = [
+        (
+            *terminal.stratum_name(found.guarantee),
+            f"{_count(found):,}",
+            *(["-"] * 3 if found.realised is None else [f"{part:.4f}" for part in found.realised.risk]),
+            decimal_text(found.guarantee.alpha),
+            found.word,
+        )
+        for found in shown
+    ]
+    return Table("", header, rows)
+
+
+def _below_alpha(found: StratumRisk) -> float:
+    if found.realised is None:
+        return math.inf
+    return float(found.guarantee.alpha) - float(found.realised.risk.value)
+
+
+def _count(found: StratumRisk) -> int:
+    """How many clusters there are where those are the units, else rows."""
+    if found.guarantee.unit == "row":
+        return found.n_rows
+    return 0 if found.realised is None else int(found.realised.n_units)
+
+
+def _stratum_document(found: StratumRisk) -> dict[str, Any]:
+    from ordinalrisk.exact import decimal_text
+
+    guarantee = found.guarantee
+    return {
+        "group": guarantee.group,
+        "label": guarantee.label,
+        "rows": found.n_rows,
+        "clusters": _count(found) if guarantee.unit == "cluster" else None,
+        "alpha": decimal_text(guarantee.alpha),
+        "risk": None if found.realised is None else [*map(float, found.realised.risk)],
+        "verdict": found.word,
+    }
+
+
+def _whole_table(numbers: Mapping[str, Any], n_rows: int, risk_name: str) -> Table:
     from ordinalrisk.text_table import Table
 
     rows: list[tuple[str, ...]] = [
-        (name.replace("_", " "), *(f"{part:.4f}" for part in numbers[name])) for name in _WHOLE
+        (risk_name if name == "risk" else name.replace("_", " "), *(f"{part:.4f}" for part in numbers[name]))
+        for name in _WHOLE
     ]
     return Table("", (f"{n_rows:,} rows", "value", "95 % from", "to"), rows)
 
@@ -100,11 +187,7 @@ def _class_rows(numbers: Mapping[str, Any], tally: Tally, classes: list[Any]) ->
         if rows:
             values = [*numbers["class_coverage"][k], numbers["class_risk"][k][0], numbers["class_size"][k]]
             shown = [f"{value:.4f}" for value in values]
-        yield (_short(str(label)), f"{rows:,}", *shown)
-
-
-def _short(text: str, width: int = 24) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
+        yield (terminal.short(str(label)), f"{rows:,}", *shown)
 
 
 def _document(

@@ -24,6 +24,35 @@ INSTALL_FILES = 'pip install "ordinalrisk[files]"'
 INSTALL_REPORT = 'pip install "ordinalrisk[report]"'
 
 
+IN_OPTIONS = {
+    "delta": "--delta",
+    "bound": "--bound",
+    "condition_on": "--per-class",
+    "groups": "--group",
+    "clusters": "--cluster",
+    "sample_weight": "--weight-col",
+    "class_weight": "--class-weights",
+    "randomize": "--randomize",
+}
+"""What the library calls an option, and what the command line does."""
+
+
+class Bound(StrEnum):
+    """The bounds behind a confidence."""
+
+    auto = "auto"
+    binomial = "binomial"
+    hoeffding_bentkus = "hoeffding_bentkus"
+    betting = "betting"
+
+
+class UnseenGroups(StrEnum):
+    """What rows get whose group has no calibration rows."""
+
+    error = "error"
+    full = "full"
+
+
 class Format(StrEnum):
     """The formats of files."""
 
@@ -51,6 +80,19 @@ Rescale = Annotated[
 ]
 Classes = Annotated[str | None, typer.Option(metavar="NAMES", help="The labels in order: None,Mild,Severe.")]
 Alpha = Annotated[str | None, typer.Option(metavar="A", help="Another risk than the calibrated one.")]
+Group = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Column of the groups. [default: as calibrated]")
+]
+Cluster = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Column of the clusters. [default: as calibrated]")
+]
+WeightColumn = Annotated[
+    str | None,
+    typer.Option("--weight-col", metavar="COLUMN", help="Column of the weights. [default: as calibrated]"),
+]
+Seed = Annotated[
+    int | None, typer.Option(metavar="N", help="For a randomized calibration: equal seeds, equal sets.")
+]
 InputFormat = Annotated[
     Format | None, typer.Option(help="Format of the input. [default: by its name, else by its first bytes]")
 ]
@@ -130,6 +172,81 @@ def number(text: str, option: str) -> Any:
         return as_number(text.strip(), option)
     except ValueError as error:
         terminal.fail(str(error), code=2)
+
+
+def alpha_of(text: str, classes: Sequence[Any]) -> Any:
+    """The risk, or that of each class: ``0.1`` or ``None=0.1,Mild=0.1,Severe=0.01``."""
+    from ordinalrisk.engines.columns import listing, position_of_label
+
+    if not is_by_class(text):
+        return number(text, "--alpha")
+    position, risks = position_of_label(classes), dict[Any, Any]()
+    try:
+        parts = next(csv.reader([text]))
+    except csv.Error as error:
+        terminal.fail(f"--alpha can't be read ({error}); write None=0.1,Mild=0.1,Severe=0.01.", code=2)
+    for part in parts:
+        name, equals, risk = (piece.strip() for piece in part.rpartition("="))
+        at = position(name) if equals else None
+        if at is None:
+            wrong = f"{name!r} is none of the classes" if equals else f"{part.strip()!r} names no class"
+            terminal.fail(f"--alpha: {wrong} {listing(classes)}; write CLASS=RISK for each.", code=2)
+        if classes[at] in risks:
+            terminal.fail(f"--alpha has class {name!r} more than once; give each class one risk.", code=2)
+        risks[classes[at]] = number(risk, f"--alpha of {name}")
+    for label in classes:
+        if label not in risks:
+            terminal.fail(
+                f"--alpha has no risk for class {label!r}; give each of {listing(classes)} one.", code=2
+            )
+    return risks
+
+
+def is_by_class(alpha: str) -> bool:
+    """Whether a risk is given for each class."""
+    return "=" in alpha
+
+
+def another_alpha(text: str | None, controller: RiskController) -> Any:
+    """Another risk than the calibrated one, if there is."""
+    if text is None:
+        return None
+    if is_by_class(text) and controller.condition_on is None:
+        terminal.fail("--alpha by class needs a calibration with --per-class.", code=2)
+    return alpha_of(text, controller.classes_.tolist())
+
+
+def require_combination(used: dict[str, bool]) -> None:
+    """Refuse options that no theorem covers together."""
+    from ordinalrisk.combining import require_theorem
+
+    try:
+        require_theorem(name for name, is_used in used.items() if is_used)
+    except ValueError as error:
+        terminal.fail(in_options(error), code=2)
+
+
+def require_seed(seed: int | None, controller: RiskController) -> None:
+    """Sets that a coin decides about need its seed, others none."""
+    if controller.randomize and seed is None:
+        terminal.fail("the calibration is randomized; give a --seed: equal seeds give equal sets.", code=2)
+    if seed is not None and not controller.randomize:
+        terminal.fail("--seed is for calibrations with --randomize; leave it out.", code=2)
+    if seed is not None and seed < 0:
+        terminal.fail(f"--seed must be 0 or larger; got {seed}.", code=2)
+
+
+def in_options(error: ValueError) -> str:
+    """What the library says, in the words of the command line.
+
+    Examples
+    --------
+    >>> in_options(ValueError("No theorem covers delta together with sample_weight."))
+    'No theorem covers --delta together with --weight-col.'
+    """
+    text = " ".join(str(error).split())
+    text = re.sub("bound=[\"']([a-z_]+)[\"']", r"bound \1", text)
+    return re.sub(rf"\b({'|'.join(IN_OPTIONS)})\b", lambda found: IN_OPTIONS[found[1]], text)
 
 
 def loss_of(

@@ -21,6 +21,12 @@ def predict(
     logits: options.Logits = None,
     rescale: options.Rescale = False,
     alpha: options.Alpha = None,
+    group: options.Group = None,
+    weight_col: options.WeightColumn = None,
+    unseen_groups: Annotated[
+        options.UnseenGroups, typer.Option(help="What rows of a group without calibration rows get.")
+    ] = options.UnseenGroups.error,
+    seed: options.Seed = None,
     keep: Annotated[
         str | None,
         typer.Option(
@@ -35,13 +41,15 @@ def predict(
     """Give each row of a file its interval of labels.
 
     The output has the columns that are kept and lower, upper (labels) and size. Score columns are found by
-    the names that they had when calibrating, in whatever order they stand. Files of any size are streamed.
+    the names that they had when calibrating, in whatever order they stand, and so are groups and weights.
+    Files of any size are streamed.
 
     \b
     Examples:
       ordinalrisk predict cal.json new.parquet -o sets.parquet
       ordinalrisk predict cal.json new.csv -o - --keep id | head
       ordinalrisk predict cal.json new.arrow -o sets.csv.gz --alpha 0.01
+      ordinalrisk predict cal.json new.csv -o sets.csv --unseen-groups full
     """  # noqa: D301
     options.require_files()
     options.require_input(new)
@@ -54,16 +62,26 @@ def predict(
     from ordinalrisk.engines.readers import opened
 
     controller = options.loaded(calibration)
+    options.require_seed(seed, controller)
+    known = controller.calibration_.strata.groups
+    if known is None and unseen_groups != options.UnseenGroups.error:
+        terminal.fail("--unseen-groups: the calibration was made without groups; leave it out.", code=2)
     console = terminal.printer(to_error=piped)
-    asked = columns.Asked(scores, None, logits, rescale)
+    asked = columns.Asked(scores, None, logits, rescale, group, weight=weight_col)
     with terminal.bad_data_is_one_line(), opened(new, input_format) as source:
         where = columns.found_again(
-            source, controller.columns_, controller.classes_.tolist(), asked, terminal.note, with_label=False
+            source,
+            controller.columns_,
+            controller.classes_.tolist(),
+            asked,
+            terminal.note,
+            with_label=False,
+            needs=columns.needed(controller.calibration_, for_test=False),
         )
         kept = _kept(source, keep, where.scores)
-        risk = None if alpha is None else options.number(alpha, "--alpha")
-        if not controller.guarantee(risk).certified:
-            terminal.note("the calibration has too few rows for this alpha, so every set is the full scale.")
+        risk = options.another_alpha(alpha, controller)
+        if warning := controller.guarantee(risk).warning:
+            terminal.note(warning)
         with (
             terminal.writing_to(out),
             terminal.noting_warnings(console),
@@ -71,11 +89,15 @@ def predict(
         ):
             predicted = streaming.predict(
                 controller,
-                streaming.FileRows(source, where, keep=kept, progress=progress),
+                streaming.FileRows(
+                    source, where, keep=kept, progress=progress, groups=known, unseen_groups=unseen_groups
+                ),
                 out,
                 alpha=risk,
                 prefix=prefix,
                 given_format=output_format,
+                unseen_groups=unseen_groups,
+                seed=seed,
             )
     n_rows = predicted.n_rows
     console.print(

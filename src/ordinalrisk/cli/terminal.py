@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from ordinalrisk.engines.readers import Source
+    from ordinalrisk.guarantees import Guarantee
     from ordinalrisk.text_table import Table
 
 INSTALL_PLOTS = 'pip install "ordinalrisk[plots]"'
@@ -52,6 +53,24 @@ def print_table(console: Console, table: Table, caption: str = "") -> None:
     for i, line in enumerate(table.text().split("\n")):
         console.print(printable(line), style="bold" if i == 0 else None)
     console.print()
+
+
+def stratum_header(guarantee: Guarantee) -> tuple[str, ...]:
+    """The columns that tell which stratum a line is about."""
+    told = (("group", guarantee.group), ("true label", guarantee.label))
+    return tuple(name for name, value in told if value is not None) or ("",)
+
+
+def stratum_name(guarantee: Guarantee) -> tuple[str, ...]:
+    """The group and the true class, short enough for 80 columns."""
+    told = [value for value in (guarantee.group, guarantee.label) if value is not None]
+    width = 12 if len(told) > 1 else 24
+    return tuple(short(str(value), width) for value in told) or ("all",)
+
+
+def short(text: str, width: int = 24) -> str:
+    """The text, or its beginning."""
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def print_sentences(console: Console, sentences: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""Which columns of a file hold the scores and the label, and which classes they are of.
+"""Which columns of a file hold the scores, the label and what else rows have, and which classes there are.
 
 What the user names is taken. What a calibration was made with is found again by name, wherever it stands.
 What is obvious is guessed, and said; anything else is an error that says what to name.
@@ -7,31 +7,37 @@ What is obvious is guessed, and said; anything else is an error that says what t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from ordinalrisk.calibrating import Calibration
 from ordinalrisk.engines.formats import FileError
 from ordinalrisk.engines.readers import Source
 from ordinalrisk.score_columns import ScoreColumns
 
 SCORE_PREFIXES = ("p", "proba", "prob", "probability", "probabilities", "score", "scores", "logit", "logits")
 LABEL_NAMES = ("label", "y", "y_true", "truth", "true_label", "target", "grade", "rating", "outcome", "class")
+ROLES = {"group": "--group", "cluster": "--cluster", "weight": "--weight-col"}
+"""What a column can hold beside scores and label, and the option that names it."""
 
 Say = Callable[[str], None]
 """Takes a sentence about a guess."""
 
 
 class Asked(NamedTuple):
-    """What the user says of the scores and the label; None where nothing is said."""
+    """What the user says of the columns; None where nothing is said."""
 
     scores: str | None = None
     label: str | None = None
     logits: bool | None = None
     rescale: bool = False
+    group: str | None = None
+    cluster: str | None = None
+    weight: str | None = None
 
 
 def chosen(
@@ -41,15 +47,57 @@ def chosen(
     say: Say,
 ) -> tuple[ScoreColumns, list[Any]]:
     """The columns to calibrate with and the classes in order, from what is asked for and what is obvious."""
-    columns, listed = _named_or_guessed(source, asked.scores, classes)
-    of_label = label_column(source, asked.label, columns, say)
-    columns = _without_label(source, columns, of_label, listed)
+    apart = _by_role(source, asked, {})
+    columns, listed = _named_or_guessed(source, asked.scores, classes, [*apart.values()])
+    of_label = label_column(source, asked.label, [*columns, *apart.values()], say)
+    columns = _without_others(source, columns, of_label, apart, listed)
     labels = class_labels(source, classes, columns, of_label)
     ordered = _as_listed(columns, labels) if listed else _matched(source, columns, labels)
     if not listed or classes is None:
         say(f"The scores of the classes {listing(labels)} are in the columns {listing(ordered)}.")
     logits = False if asked.rescale else are_logits(ordered, asked.logits, say)
-    return ScoreColumns(tuple(ordered), of_label, logits, asked.rescale), labels
+    return ScoreColumns(tuple(ordered), of_label, logits, asked.rescale, **apart), labels
+
+
+def needed(calibration: Calibration, *, for_test: bool) -> list[str]:
+    """What rows must have beside scores, by role: to be predicted, or to be tested too."""
+    used = {
+        "group": calibration.strata.groups is not None,
+        "cluster": calibration.unit == "cluster" and for_test,
+        "weight": calibration.shift == "covariates",
+    }
+    return [role for role, is_used in used.items() if is_used]
+
+
+def _by_role(
+    source: Source, asked: Asked, saved: Mapping[str, str | None], needs: Collection[str] = tuple(ROLES)
+) -> dict[str, str]:
+    """The columns that hold what rows have beside scores and label: as asked for, else as saved."""
+    found: dict[str, str] = {}
+    for role, option in ROLES.items():
+        given = getattr(asked, role)
+        if given is not None and role not in needs:
+            raise ValueError(f"{option}: the calibration was made without {role}s; leave it out.")
+        name = given or saved.get(role)
+        if name is None or role not in needs:
+            continue
+        _require_columns(source, [name], option)
+        kind = source.schema.field(name).type
+        if role != "weight" and not _is_name(kind):
+            raise FileError(
+                f"{source.name}: column {name!r} holds {kind}, no names; choose another {option}."
+            )
+        if role == "weight" and not source.types_are_guessed and not is_number(kind):
+            raise FileError(
+                f"{source.name}: column {name!r} holds {kind}, not numbers; choose another {option}."
+            )
+        for other, taken in found.items():
+            if taken == name:
+                raise FileError(
+                    f"{source.name}: column {name!r} can't be the {other} and the {role}; correct {option}."
+                )
+        found[role] = name
+    return found
 
 
 def label_column(source: Source, asked: str | None, scores: Sequence[str], say: Say) -> str:
@@ -91,12 +139,21 @@ def found_again(
     say: Say,
     *,
     with_label: bool,
+    needs: Collection[str] = (),
 ) -> ScoreColumns:
     """The columns of a calibration in another file: by name, in whatever order they stand there.
 
-    What is ``asked`` for comes first, then what was ``saved``.
+    What is ``asked`` for comes first, then what was ``saved``. ``needs`` are the roles of :data:`ROLES` that
+    columns must be found for; see :func:`needed`.
     """
-    scores, label, logits, rescale = asked
+    scores, label, logits, rescale = asked[:4]
+    apart = _by_role(source, asked, {} if saved is None else saved.to_dict(), needs)
+    for role in needs:
+        if role not in apart:
+            raise ValueError(
+                f"The calibration was made with {role}s, but from no file; name their column with "
+                f"{ROLES[role]}."
+            )
     if saved is not None:
         label = label or saved.label
         rescale = rescale or (saved.rescale and logits is None)
@@ -105,9 +162,10 @@ def found_again(
         _require_columns(source, saved.scores, "--scores")
         columns, listed = list(saved.scores), True
     else:
-        columns, listed = _named_or_guessed(source, scores, classes)
-    of_label = label_column(source, label, columns, say) if with_label else label or ""
-    columns = _without_label(source, columns, of_label, listed)
+        columns, listed = _named_or_guessed(source, scores, classes, [*apart.values()])
+    others = [*columns, *apart.values()]
+    of_label = label_column(source, label, others, say) if with_label else label or ""
+    columns = _without_others(source, columns, of_label, apart, listed)
     if len(columns) != len(classes):
         raise FileError(
             f"{source.name}: there are {len(columns)} columns of scores, {listing(columns)}, but the "
@@ -118,7 +176,8 @@ def found_again(
     else:
         columns = _matched(source, columns, classes)
         say(f"The scores of the classes {listing(classes)} are in the columns {listing(columns)}.")
-    return ScoreColumns(tuple(columns), of_label, not rescale and are_logits(columns, logits, say), rescale)
+    logits = not rescale and are_logits(columns, logits, say)
+    return ScoreColumns(tuple(columns), of_label, logits, rescale, **apart)
 
 
 def class_labels(source: Source, given: Sequence[Any] | None, scores: Sequence[str], label: str) -> list[Any]:
@@ -198,6 +257,18 @@ def position_of_label(classes: Sequence[Any]) -> Callable[[Any], int | None]:
     return position_of
 
 
+def position_of_name(known: Sequence[Any]) -> Callable[[Any], int | None]:
+    """Where a value stands among known names, as for labels; true and false may be spelled in any case."""
+    position = position_of_label(known)
+    truths = position_of_label([str(name).lower() for name in known])
+
+    def position_of(value: Any) -> int | None:
+        found, text = position(value), str(value).lower()
+        return truths(text) if found is None and text in ("true", "false") else found
+
+    return position_of
+
+
 def _number(label: Any) -> Fraction | None:
     """The number that a label is or spells out, exactly; ``01`` is none."""
     text = str(label)
@@ -211,11 +282,11 @@ def matching(names: Sequence[str], asked: str) -> Iterator[tuple[str, list[str]]
 
 
 def _named_or_guessed(
-    source: Source, asked: str | None, classes: Sequence[Any] | None
+    source: Source, asked: str | None, classes: Sequence[Any] | None, apart: Collection[str]
 ) -> tuple[list[str], bool]:
     """The columns of the scores, and whether they were listed one by one: then their order is meant."""
     if asked is None:
-        return _guessed_scores(source, classes), False
+        return _guessed_scores(source, classes, apart), False
     names, columns, listed = source.schema.names, [], True
     for part, found in matching(names, asked):
         if not found:
@@ -235,18 +306,32 @@ def _named_or_guessed(
     return columns, listed
 
 
-def _without_label(source: Source, columns: list[str], label: str, listed: bool) -> list[str]:
-    if label in columns and listed:
-        raise FileError(f"{source.name}: column {label!r} can't be a score and the label; correct --scores.")
-    return [name for name in columns if name != label]
+def _without_others(
+    source: Source, columns: list[str], label: str, apart: Mapping[str, str], listed: bool
+) -> list[str]:
+    """The columns of the scores without those that hold something else, which may match a pattern too."""
+    for role, name in apart.items():
+        if name == label:
+            raise FileError(
+                f"{source.name}: column {name!r} can't be the label and the {role}; correct {ROLES[role]}."
+            )
+    others = {name: role for role, name in [("label", label), *apart.items()]}
+    for name in columns:
+        if name in others and listed:
+            raise FileError(
+                f"{source.name}: column {name!r} can't be a score and the {others[name]}; correct --scores."
+            )
+    return [name for name in columns if name not in others]
 
 
-def _guessed_scores(source: Source, classes: Sequence[Any] | None) -> list[str]:
+def _guessed_scores(source: Source, classes: Sequence[Any] | None, apart: Collection[str]) -> list[str]:
     numbers = {field.name for field in source.schema if is_number(field.type)}
     if classes is not None and {str(label) for label in classes} <= numbers:
         return [str(label) for label in classes]
     groups: dict[str, list[str]] = {}
     for name in source.schema.names:
+        if name in apart:
+            continue
         if found := re.fullmatch(r"([A-Za-z]+)[_ .:-]?(\d+)|([A-Za-z]+)[_ .:-](.+)", name):
             prefix = (found[1] or found[3]).lower()
             if prefix in SCORE_PREFIXES:
@@ -320,6 +405,22 @@ def _require_columns(source: Source, columns: Sequence[str], option: str) -> Non
             f"{source.name}: there is no column {missing[0]!r} (there are {listing(source.schema.names)}); "
             f"name the right one with {option}."
         )
+
+
+def _is_name(kind: pa.DataType) -> bool:
+    """Whether values can stand for groups or clusters."""
+    if pa.types.is_dictionary(kind):
+        return _is_name(kind.value_type)
+    others = (
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_string_view,
+        pa.types.is_boolean,
+        pa.types.is_date,
+        pa.types.is_timestamp,
+        pa.types.is_time,
+    )
+    return is_number(kind) or any(of(kind) for of in others)
 
 
 def is_number(kind: pa.DataType) -> bool:

@@ -6,29 +6,35 @@ its steps (to calibrate) or its counts (to evaluate).
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ordinalrisk.calibrating import RowExtras
 from ordinalrisk.controller import RiskController
-from ordinalrisk.engines.columns import is_missing, is_number, listing, position_of_label
+from ordinalrisk.engines.columns import is_missing, is_number, listing, position_of_label, position_of_name
 from ordinalrisk.engines.formats import FileError, compression_of, format_by_name
 from ordinalrisk.engines.readers import Source
 from ordinalrisk.engines.writers import writing
+from ordinalrisk.evaluating import StratumLosses
 from ordinalrisk.fingerprint import Fingerprint
+from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.kernels.cpu import side_by_side
 from ordinalrisk.labels import Classes, as_classes, class_indices
 from ordinalrisk.probabilities import RowError, softmax
+from ordinalrisk.row_names import RowNames
 from ordinalrisk.score_columns import ScoreColumns
-from ordinalrisk.tally import Tally
 
 ADDED = ("lower", "upper", "size")
 BATCHES_AHEAD = 2
@@ -39,6 +45,7 @@ _REMEDIES = {
     "cumulative": "They look cumulative: take differences.",
     None: "If they were rounded, add --rescale: each row is then divided by its sum.",
 }
+_NO_WEIGHT = "a weight is a likelihood ratio, finite and 0 or larger: correct it, or leave such rows out."
 _NEARLY = 1e-4
 Item = TypeVar("Item")
 Progress = Callable[[int], None]
@@ -46,11 +53,12 @@ Progress = Callable[[int], None]
 
 
 class Rows(NamedTuple):
-    """Some rows of a file: probabilities, positions of the true labels, columns that are kept."""
+    """Some rows of a file: probabilities, positions of true labels, columns that are kept, and the rest."""
 
     proba: NDArray[Any]
     labels: NDArray[np.int64]
     kept: pa.RecordBatch
+    extras: RowExtras
 
 
 class FileRows:
@@ -61,13 +69,18 @@ class FileRows:
     source : Source
         The file.
     columns : ScoreColumns
-        Where its scores and labels are.
+        Where its scores, labels and all else are.
     classes : sequence, optional
         The labels in order. Without, no label is read.
     keep : sequence of str
         Other columns to read.
     progress : callable
         Told how many rows are done.
+    groups : sequence, optional
+        The groups that a calibration knows: rows have these names, if they say the same, such as text that
+        spells out a number.
+    unseen_groups : {"error", "full"}
+        Whether another group is an error, or keeps its name.
     """
 
     def __init__(
@@ -77,7 +90,10 @@ class FileRows:
         classes: Sequence[Any] | None = None,
         keep: Sequence[str] = (),
         progress: Progress = lambda n_rows: None,
+        groups: Sequence[Any] | None = None,
+        unseen_groups: str = "error",
     ) -> None:
+        self._groups, self._unseen_groups = groups, unseen_groups
         self.source, self.columns, self.keep = source, columns, list(keep)
         self._classes = None if classes is None else as_classes(list(classes))
         self._progress = progress
@@ -106,12 +122,14 @@ class FileRows:
             *self.columns.scores,
             *self.keep,
             *([self.columns.label] if self._classes is not None else []),
+            *filter(None, (self.columns.group, self.columns.cluster, self.columns.weight)),
         ]
         batches = self.source.batches(list(dict.fromkeys(wanted)), numbers=self.columns.scores)
         self._before = 0
         with closing(_ahead(batches)) as ahead:
             for batch in ahead:
-                yield Rows(self._matrix(batch), self._labels(batch), batch.select(self.keep))
+                kept, extras = batch.select(self.keep), self._extras(batch)
+                yield Rows(self._matrix(batch), self._labels(batch), kept, extras)
                 self._before += batch.num_rows
                 self._progress(self._before)
         if self._before == 0:
@@ -119,12 +137,16 @@ class FileRows:
 
     def _place(self, error: RowError) -> str:
         column = self.columns.label if isinstance(error, _LabelError) else None
+        if isinstance(error, _ExtraError):
+            column = error.name
         if error.column is not None:
             column = self.columns.scores[error.column]
         row = f"{self.source.name}: row {self._before + error.row + 1}"
         return row if column is None else f"{row}, column {column!r}"
 
     def _problem(self, error: RowError) -> str:
+        if isinstance(error, _ExtraError):
+            return str(error)
         if isinstance(error, _LabelError) and self._classes is not None:
             if is_missing(error.value):
                 return "the label is missing; leave such rows out."
@@ -179,42 +201,184 @@ class FileRows:
             raise _LabelError("a label is unknown", row, column[row].as_py())
         return labels
 
+    def _extras(self, batch: pa.RecordBatch) -> RowExtras:
+        group, cluster, weight = self.columns.group, self.columns.cluster, self.columns.weight
+        return RowExtras(
+            groups=None if group is None else self._names(batch, group, "group", self._groups),
+            clusters=None if cluster is None else self._names(batch, cluster, "cluster"),
+            sample_weight=None if weight is None else _weights(batch.column(weight), weight),
+        )
+
+    def _names(
+        self, batch: pa.RecordBatch, column: str, role: str, known: Sequence[Any] | None = None
+    ) -> NDArray[Any]:
+        """A name for each row, which is that of a known group if it says the same."""
+        encoded = batch.column(column)
+        if not pa.types.is_dictionary(encoded.type):
+            encoded = _as_names(encoded).dictionary_encode()
+        names = [*_as_names(encoded.dictionary).to_pylist(), None]
+        where = encoded.indices.cast(pa.int64()).fill_null(len(names) - 1).to_numpy()
+        position = None if known is None else position_of_name(known)
+        for k in _in_order_met(where):
+            name = names[k]
+            problem = None
+            if is_missing(name):
+                problem = f"the {role} is missing; fill it in, or leave such rows out."
+            elif isinstance(name, float) and not math.isfinite(name):
+                problem = f"{name} is no name of a {role}; correct it."
+            elif position is not None and known is not None:
+                if (at := position(name)) is not None:
+                    names[k] = known[at]
+                elif self._unseen_groups == "error":
+                    problem = (
+                        f"the group {name!r} has no calibration rows ({listing(known)} have some); calibrate "
+                        "with it, leave such rows out, or predict them with --unseen-groups full, which "
+                        "gives them all labels."
+                    )
+            if problem is not None:
+                raise _ExtraError(problem, int((where == k).argmax()), name, column)
+        named = np.empty(len(names), object)
+        named[:] = names
+        rows: NDArray[Any] = named[where]
+        return rows
+
 
 class _LabelError(RowError):
     """A label that is none of the classes."""
 
 
-def calibrate(controller: RiskController, rows: FileRows) -> RiskController:
+class _ExtraError(RowError):
+    """What is wrong in the column of groups, clusters or weights, in the words of a file's reader."""
+
+    def __init__(self, message: str, row: int, value: Any, name: str) -> None:
+        super().__init__(message, row, value)
+        self.name = name
+
+
+def calibrate(controller: RiskController, rows: FileRows, class_weight: Any = None) -> RiskController:
     """``controller``, which knows its classes, calibrated on a file."""
-    calibrator = controller.calibrator(controller.classes)
+    calibrator = controller.calibrator(controller.classes, class_weight=class_weight)
+    some_row_counts = rows.columns.weight is None
     with rows.batches() as batches:
         for batch in batches:
-            calibrator.add(batch.proba, batch.labels)
+            calibrator.add(batch.proba, batch.labels, batch.extras)
+            some_row_counts = some_row_counts or bool(batch.extras.sample_weight.any())
+    if not some_row_counts:
+        raise FileError(
+            f"{rows.source.name}: column {rows.columns.weight!r} is 0 in every row; some row must count."
+        )
     controller.adopt(calibrator.finish(rows.columns))
     if warning := controller.guarantee().warning:
         warnings.warn(warning, stacklevel=2)
     return controller
 
 
-class Evaluated(NamedTuple):
-    """The counts of a file's rows, and whether they are the very rows of the calibration."""
+class Predictor:
+    """The intervals of a file's rows, batch by batch, however it is cut.
 
-    tally: Tally
+    Parameters
+    ----------
+    controller : RiskController
+        Calibrated.
+    alpha : number or mapping, optional
+        Another risk than the one calibrated for.
+    unseen_groups : {"error", "full"}
+        What rows of groups without calibration rows get.
+    seed : int, optional
+        For randomized sets: one stream of coins for all batches.
+    """
+
+    def __init__(
+        self,
+        controller: RiskController,
+        alpha: Any = None,
+        *,
+        unseen_groups: str = "error",
+        seed: int | None = None,
+    ) -> None:
+        self._controller, self._alpha, self._unseen_groups = controller, alpha, unseen_groups
+        self._coins = None if seed is None else np.random.default_rng(seed)
+        strata = controller.calibration_.strata
+        guarantee = controller.guarantee(alpha)
+        promised = zip(strata.parts, guarantee.parts or (guarantee,), strict=True)
+        self._largest_weights = (
+            [part.curve.weight * each.alpha / (part.curve.bound - each.alpha) for part, each in promised]
+            if controller.calibration_.shift == "covariates"
+            else []
+        )
+        self._group_numbers = None if strata.groups is None else RowNames("groups", strata.groups)
+        self._n_rows = self._n_uncertified = 0
+
+    def sets(self, rows: Rows) -> IntervalSet:
+        """The intervals of some rows."""
+        extras = rows.extras
+        self._n_rows += len(rows.proba)
+        self._n_uncertified += self._count_uncertified(extras)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*new rows have weights so large")
+            return self._controller.predict_set(
+                rows.proba,
+                alpha=self._alpha,
+                groups=extras.groups,
+                unseen_groups=self._unseen_groups,
+                sample_weight=extras.sample_weight,
+                seed=self._coins,
+            )
+
+    def finish(self) -> None:
+        """Warn of weights too large to certify anything, once for all batches."""
+        if self._n_uncertified:
+            warnings.warn(
+                f"{self._n_uncertified:,} of {self._n_rows:,} rows have weights so large, beside those of "
+                "the calibration rows, that nothing can be certified for them: their sets are the full "
+                "scale.",
+                stacklevel=2,
+            )
+
+    def _count_uncertified(self, extras: RowExtras) -> int:
+        """How many rows weigh more than the calibration rows of their group can answer for."""
+        if not self._largest_weights:
+            return 0
+        weights = extras.sample_weight
+        if self._group_numbers is None:
+            group = np.zeros(len(weights), np.int64)
+        else:
+            group, _ = self._group_numbers.found(extras.groups, len(weights))
+        return sum(
+            int(np.count_nonzero(_exceeds(weights[group == number], largest)))
+            for number, largest in enumerate(self._largest_weights)
+        )
+
+
+def _exceeds(weights: NDArray[np.float64], largest: Fraction) -> NDArray[np.bool_]:
+    """Exactly: the float next to a rational may lie on either side of it."""
+    near = float(largest)
+    return weights > near if Fraction(near) <= largest else weights >= near
+
+
+class Evaluated(NamedTuple):
+    """The losses of a file's rows, and whether they are the very rows of the calibration."""
+
+    losses: StratumLosses
     calibrated_on: bool
 
 
-def evaluate(controller: RiskController, rows: FileRows, alpha: Any = None) -> Evaluated:
+def evaluate(
+    controller: RiskController, rows: FileRows, alpha: Any = None, *, seed: int | None = None
+) -> Evaluated:
     """How a file's rows, whose labels are known, were predicted."""
-    tally, digest = Tally.empty(len(controller.classes_)), Fingerprint()
+    losses, digest = StratumLosses(controller.calibration_), Fingerprint()
+    predictor = Predictor(controller, alpha, seed=seed)
     n_rows, n_calibrated = 0, controller.n_rows_
     with rows.batches() as batches:
         for batch in batches:
-            tally += Tally.of(batch.labels, controller.predict_set(batch.proba, alpha=alpha))
+            losses.add(batch.labels, predictor.sets(batch), batch.extras)
             n_rows += len(batch.proba)
             if n_rows <= n_calibrated:  # else they are other rows, and need no fingerprint
                 digest.update(batch.proba, batch.labels)
+    predictor.finish()
     same = n_rows == n_calibrated and digest.hexdigest() == controller.data_blake3_
-    return Evaluated(tally, same)
+    return Evaluated(losses, same)
 
 
 def predict(
@@ -225,6 +389,8 @@ def predict(
     alpha: Any = None,
     prefix: str = "",
     given_format: str | None = None,
+    unseen_groups: str = "error",
+    seed: int | None = None,
 ) -> Predicted:
     """Write the kept columns and the interval of each row."""
     added = [prefix + name for name in ADDED]
@@ -247,19 +413,21 @@ def predict(
         )
     _require_writable(schema, rows, target_format)
     n_rows = n_labels = n_single = 0
+    predictor = Predictor(controller, alpha, unseen_groups=unseen_groups, seed=seed)
     with (
         writing(target, schema, given_format, added) as writer,
         _behind(writer.write) as write,
         rows.batches() as batches,
     ):
         for batch in batches:
-            sets = controller.predict_set(batch.proba, alpha=alpha)
+            sets = predictor.sets(batch)
             size = sets.size.astype(_narrowest(len(controller.classes_)))
             ends = labels.array(sets.lower_index), labels.array(sets.upper_index), pa.array(size)
             write(pa.RecordBatch.from_arrays([*batch.kept.columns, *ends], schema=schema))
             n_rows += len(size)
             n_labels += int(size.sum())
             n_single += int(np.count_nonzero(size == 1))
+    predictor.finish()
     return Predicted(n_rows, n_labels, n_single)
 
 
@@ -308,6 +476,50 @@ def _side_by_side(columns: Sequence[pa.Array]) -> NDArray[Any]:
     same = kinds.pop() if len(kinds) == 1 else None
     kind = same if same in (pa.float16(), pa.float32()) else pa.float64()
     return side_by_side([column.cast(kind, safe=False).to_numpy(zero_copy_only=False) for column in columns])
+
+
+def _as_names(column: pa.Array) -> pa.Array:
+    """Text, numbers and booleans as they are; dates and whatever else as text."""
+    kind = column.type
+    if pa.types.is_float16(kind):
+        return column.cast(pa.float32())
+    plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    return column if plain or pa.types.is_null(kind) else column.cast(pa.string())
+
+
+def _in_order_met(codes: NDArray[np.int64]) -> list[int]:
+    distinct, first = np.unique(codes, return_index=True)
+    found: list[int] = distinct[np.argsort(first)].tolist()
+    return found
+
+
+def _weights(column: pa.Array, name: str) -> NDArray[np.float64]:
+    """A weight for each row: finite, and 0 or larger."""
+    if not is_number(column.type):
+        column = pc.utf8_trim_whitespace(column)
+    try:
+        weights: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        for row, text in enumerate(column.to_pylist()):
+            if not _spells_number(text):
+                problem = "the weight is missing" if is_missing(text) else f"{text!r} is not a number"
+                raise _ExtraError(f"{problem}; {_NO_WEIGHT}", row, text, name) from None
+        raise
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        row = int(wrong.argmax())
+        value = float(weights[row])
+        problem = "the weight is missing or NaN" if math.isnan(value) else f"{value:g} is no weight"
+        raise _ExtraError(f"{problem}; {_NO_WEIGHT}", row, value, name)
+    return weights
+
+
+def _spells_number(text: Any) -> bool:
+    try:
+        pa.array([text]).cast(pa.float64(), safe=False)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _rescaled(scores: NDArray[Any]) -> NDArray[np.float64]:
