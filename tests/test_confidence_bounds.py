@@ -194,9 +194,16 @@ def naive_share_of_goal(losses, spreads, alpha, share):
     return share
 
 
+def turns(steps, scale):
+    """When each unit has its turn."""
+    losses = np.array([float(int(by) * scale) for by in steps.by])
+    order = np.lexsort((steps.unit, losses, steps.at))
+    return confidence_bounds._random_places(steps.at[order], losses[order], steps.unit[order], steps.n_units)
+
+
 def naive_losses(steps, scale, threshold, n_places):
     """The losses of the units whose turn is before ``n_places``, in turn."""
-    turn = np.argsort(np.random.default_rng(0).random(steps.n_units), kind="stable")
+    turn = turns(steps, scale)
     losses = [0.0] * n_places
     for i in np.argsort(steps.at, kind="stable"):
         if steps.at[i] < threshold and turn[steps.unit[i]] < n_places:
@@ -350,6 +357,22 @@ def test_a_tenth_more_than_alpha_would_be_noticed(bound, n):
     assert miss_rate(*thresholds_of(bound, n, TENTH * Fraction(11, 10), seed=1), TENTH) > MISS_RATE_LIMIT
 
 
+def test_turns_are_a_shuffle_that_no_order_of_the_units_gets_around():
+    """Whether the units that lose come first, last or anywhere: over many draws each turn is as likely."""
+    n, places = 12, []
+    for seed in range(2_000):
+        steps = UnitSteps(np.random.default_rng(seed).random(3), np.arange(3), np.ones(3, np.int64), n)
+        turn = turns(steps, Fraction(1, 4))
+        assert sorted(turn) == list(range(n))
+        places.append(turn[:3])
+    counts = np.bincount(np.concatenate(places), minlength=n)
+    assert abs(counts - 500).max() < 4.5 * math.sqrt(500)
+    first, second = (np.array(places)[:, i] for i in (0, 1))
+    assert abs(np.corrcoef(first, second)[0, 1] + 1 / (n - 1)) < 4 / math.sqrt(2_000)
+    other = steps._replace(unit=steps.unit[::-1].copy())
+    assert turns(other, Fraction(1, 4)).tolist() != turn.tolist()
+
+
 def sorted_by_loss(steps):
     """As if the file had been sorted: the units without a loss first."""
     n_steps = np.bincount(steps.unit, minlength=steps.n_units)
@@ -366,8 +389,24 @@ def test_sorted_units_are_safe_because_they_are_shuffled(monkeypatch):
         return miss_rate(thresholds, N_STEPS_ODDS, TENTH)
 
     assert rate(files) <= MISS_RATE_LIMIT
-    monkeypatch.setattr(confidence_bounds, "_random_places", np.arange)
+    monkeypatch.setattr(confidence_bounds, "_random_places", lambda at, losses, unit, n: np.arange(n))
     assert rate(files[:200]) > 0.5
+
+
+@pytest.mark.parametrize("n", [100, 105, 110])
+def test_sorted_units_whose_losses_all_step_at_one_level_are_safe(n):
+    """Where hardly anything but the number of misses could seed the shuffle, and one fixed shuffle fails."""
+    rng = np.random.default_rng(n)
+    missed = rng.binomial(n, 0.1, N_DRAWS)
+    levels = rng.random(N_DRAWS)
+    won = [
+        betting_threshold(
+            UnitSteps(np.full(m, level), np.arange(m), np.ones(m, np.int64), n), Fraction(1), TENTH, TENTH
+        )
+        == math.inf
+        for m, level in zip(missed.tolist(), levels.tolist(), strict=True)
+    ]
+    assert np.mean(won) <= MISS_RATE_LIMIT
 
 
 @pytest.mark.parametrize(

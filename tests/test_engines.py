@@ -108,7 +108,9 @@ def test_predictions_and_counts_do_not_depend_on_the_cut(name, folder, monkeypat
     for sizes in ((131_072, 1 << 23), (7, 400)):
         cut(monkeypatch, *sizes)
         with opened(Path(name)) as source:
-            losses, calibrated_on = streaming.evaluate(controller, streaming.FileRows(source, WHERE, range(K)))
+            losses, calibrated_on = streaming.evaluate(
+                controller, streaming.FileRows(source, WHERE, range(K))
+            )
             done = streaming.predict(controller, streaming.FileRows(source, WHERE), folder / f"out.{name}")
         assert calibrated_on
         assert losses.tally.risk(controller.loss, 0.95) == metrics.risk(labels, sets, confidence=0.95)

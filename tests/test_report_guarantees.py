@@ -17,12 +17,11 @@ from typer.testing import CliRunner
 import ordinalrisk as orisk
 from ordinalrisk import estimates, metrics
 from ordinalrisk.calibrating import RowExtras
-from ordinalrisk.calibration import HighProbability, thresholds_by_weight
+from ordinalrisk.calibration import HighProbability
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.evaluating import StratumLosses, stratum_risks, verdict_on
 from ordinalrisk.report import ReportSummary, counting, promising, render, summarise
 from ordinalrisk.report import realised as realised_module
-from ordinalrisk.report.counting import thresholds_of_weights
 from ordinalrisk.report.realised import ClusterLosses, WeightedLosses, of_weighted_classes
 from ordinalrisk.report.stops import alpha_range
 from ordinalrisk.report.verdict import PartVerdict, Realised, judged, verdict_of_parts
@@ -260,18 +259,6 @@ def test_another_seed_tosses_other_coins(draw):
     other = summarise(setting.controller, setting.proba, setting.y, cases=setting.cases, seed=4)
     assert other["promise"]["seed"] == 4
     assert [stop["sizes"] for stop in other["stops"]] != [stop["sizes"] for stop in setting.found["stops"]]
-
-
-def test_thresholds_of_many_weights_are_looked_up_one_by_one(draw):
-    rng = np.random.default_rng(0)
-    proba, y = draw(60, 4)
-    curve = orisk.RiskController().calibrate(proba, y, sample_weight=rng.gamma(1, 1, 60)).risk_curve_
-    for n in (0, 1, 2, 300):
-        weights = np.round(rng.gamma(1, 8, n), 1)
-        for alpha in (Fraction(1, 50), Fraction(1, 5), Fraction(1, 2)):
-            fast = thresholds_of_weights(curve, alpha, weights)
-            assert fast.tolist() == (thresholds_by_weight(curve, alpha, weights).tolist() if n else [])
-    assert len(set(fast.tolist())) > 20
 
 
 @pytest.mark.parametrize("delta", ["0.1", "0.01"])

@@ -139,7 +139,7 @@ class Calibrator:
         if self._by_label or self._class_weights or self._extras[0]:
             return False
         promise = self._promise
-        return not isinstance(promise, HighProbability) or promise.needs_totals_only(_two_valued(self._costs))
+        return not isinstance(promise, HighProbability) or promise.needs_totals_only(self._costs.two_valued())
 
     def _has(self, name: str) -> bool:
         return name in self._extras[0]
@@ -158,7 +158,7 @@ class Calibrator:
         costs = self._costs
         steps = self._steps[0] if len(self._steps) == 1 else Steps.joined(self._steps)
         curve = RiskCurve(steps, unit=costs.unit, n_rows=self._n_rows, bound=costs.bound)
-        return Stratum(None, None, self._n_rows, curve, _two_valued(costs))
+        return Stratum(None, None, self._n_rows, curve, costs.two_valued())
 
     def _strata(self) -> Strata:
         labels = np.concatenate(self._labels)
@@ -203,10 +203,11 @@ def row_weights(values: Any, n_rows: int, name: str = "sample_weight") -> NDArra
         raise ValueError(
             f"{name} must have one weight for each of the {n_rows} rows of proba; got shape {array.shape}."
         )
-    try:
-        weights = array.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must hold numbers; got an array of type {array.dtype}.") from None
+    if array.dtype == object and not any(isinstance(value, str) for value in array):
+        array = np.array([np.nan if value is None else value for value in array])
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold numbers; got an array of type {array.dtype}.")
+    weights = array.astype(np.float64)
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
         row = int(wrong.argmax())
@@ -220,11 +221,12 @@ def row_weights(values: Any, n_rows: int, name: str = "sample_weight") -> NDArra
 
 def _class_weights(given: Any, classes: Classes) -> tuple[Fraction, ...]:
     """A weight for each class, from a sequence or by name."""
-    values = (
-        by_class(given, classes, "class_weight")
-        if isinstance(given, Mapping)
-        else [*to_numpy(given, "class_weight")]
-    )
+    if isinstance(given, Mapping):
+        values = by_class(given, classes, "class_weight")
+    elif (array := to_numpy(given, "class_weight")).ndim == 1:
+        values = array.tolist()
+    else:
+        raise ValueError(f"class_weight must be a weight for each class, or a mapping; got {given!r}.")
     if len(values) != len(classes):
         raise ValueError(
             f"class_weight must have one weight for each of the {len(classes)} classes; got {len(values)}."
@@ -252,8 +254,3 @@ def by_class(given: Mapping[Any, Any], classes: Classes, name: str) -> list[Any]
                 f"{name} has nothing for class {label!r}; give each of the classes {labels} a value."
             )
     return [given[label] for label in labels]
-
-
-def _two_valued(costs: CostTable) -> bool:
-    units = costs.units
-    return bool((units[units > 0] == units.max()).all())

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -65,20 +64,62 @@ def expectation_threshold(curve: RiskCurve, alpha: Fraction) -> float:
 
     Minus infinity, full sets, where nothing can be certified; infinity, single labels, where every step fits.
     """
-    if curve.n_rows == 0:
+    if curve.weight == 0:
         return -math.inf
     own = curve.weight / curve.n_rows  # 1, unless rows are weighted: then this is for a row of mean weight
     return curve.first_level_above(loss_budget(alpha, curve.bound, curve.weight, own))
 
 
-def thresholds_by_weight(
-    curve: RiskCurve, alpha: Fraction, weights: NDArray[np.float64] | Sequence[Fraction]
-) -> NDArray[np.float64]:
-    """The threshold of each new row by its weight, exactly; equal weights are looked up once."""
-    distinct, place = np.unique(np.asarray(weights), return_inverse=True)
-    budgets = [loss_budget(alpha, curve.bound, curve.weight, Fraction(weight)) for weight in distinct]
-    found: NDArray[np.float64] = np.array([curve.first_level_above(budget) for budget in budgets])[place]
-    return found
+def threshold_by_weight(curve: RiskCurve, alpha: Fraction, weight: Fraction) -> float:
+    """The threshold of a new row of this weight."""
+    if curve.weight == 0:
+        return -math.inf
+    return curve.first_level_above(loss_budget(alpha, curve.bound, curve.weight, weight))
+
+
+class ThresholdsByWeight:
+    r"""The threshold of each new row by its weight, in O(log n) and exactly.
+
+    A total loss ``T`` is within the budget of a row of weight ``w`` if and only if
+
+    .. math:: w \le \frac{\alpha \sum_i w_i - T}{B - \alpha},
+
+    so each level has a heaviest row for which the labels there may still drop out. These weights are rounded
+    down to the nearest number that a row's weight can be; between such numbers nothing can happen.
+
+    Examples
+    --------
+    >>> steps = np.array([0.1, 0.2, 0.3]), np.array([1, 1, 1])
+    >>> curve = RiskCurve.from_steps(*steps, unit=Fraction(1), n_rows=9, bound=Fraction(1))
+    >>> ThresholdsByWeight(curve, Fraction(1, 2)).of(np.array([1.0, 5.0, 9.0, 9.5]))
+    array([ inf,  0.3,  0.1, -inf])
+    """
+
+    def __init__(self, curve: RiskCurve, alpha: Fraction) -> None:
+        left = curve.weight * checked_alpha(alpha, curve.bound) / (curve.bound - alpha)
+        one = curve.unit / (curve.bound - alpha)
+        common = math.lcm(left.denominator, one.denominator)
+        whole, step = int(left * common), int(one * common)
+        totals = [0, *curve.totals.tolist()] if curve.weight else []
+        heaviest = [_rounded_down(whole - total * step, common) for total in totals]
+        self._ascending = np.array(heaviest[::-1], np.float64)
+        self._thresholds = np.concatenate([[-math.inf], curve.levels, [math.inf]])
+
+    def of(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The thresholds of rows of these weights."""
+        n_fitting = len(self._ascending) - np.searchsorted(self._ascending, weights, side="left")
+        found: NDArray[np.float64] = self._thresholds[n_fitting]
+        return found
+
+
+def _rounded_down(numerator: int, denominator: int) -> float:
+    """The largest float that is no larger than the ratio."""
+    try:
+        near = numerator / denominator  # Python divides whole numbers with one rounding, to nearest
+    except OverflowError:
+        return math.inf if numerator > 0 else -math.inf
+    top, bottom = near.as_integer_ratio()
+    return near if top * denominator <= numerator * bottom else math.nextafter(near, -math.inf)
 
 
 def share_beyond(curve: RiskCurve, alpha: Fraction) -> Fraction:
@@ -117,7 +158,7 @@ class Expectation(Promise):
         return expectation_threshold(stratum.curve, alpha)
 
     def rows_needed(self, stratum: Stratum, alpha: Fraction) -> int:  # noqa: D102
-        return rows_needed(alpha, stratum.curve.bound)
+        return max(rows_needed(alpha, stratum.curve.bound), 0)
 
 
 @dataclass(frozen=True)
@@ -168,6 +209,8 @@ class HighProbability(Promise):
                 return confidence_bounds.betting_threshold(stratum.steps, unit, relative, self.delta)
 
     def rows_needed(self, stratum: Stratum, alpha: Fraction) -> int:  # noqa: D102
+        if alpha >= stratum.curve.bound:
+            return 0
         relative = alpha / stratum.curve.bound
         return confidence_bounds.units_needed(self.bound_for(stratum), relative, self.delta)
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ordinalrisk.calibrating import Calibration
+from ordinalrisk.combining import require_theorem
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.exact import as_fraction, from_json, to_json
 from ordinalrisk.labels import Classes
@@ -91,6 +92,14 @@ def read(path: str | PathLike[str]) -> RiskController:
     with naming(path, "groups"):
         groups = None if saved["groups"] is None else tuple(names_of(saved["groups"]))
         require(groups is None or 0 < len(set(groups)) == len(groups), "must be distinct names")
+    with naming(path, "options"):
+        used = {
+            "groups": groups is not None,
+            "clusters": saved["unit"] == "cluster",
+            "sample_weight": shift == "covariates",
+            "class_weight": shift == "labels",
+        }
+        require_theorem([*controller.options, *(name for name, is_used in used.items() if is_used)])
     with naming(path, "strata"):
         told_apart = _ToldApart(saved["unit"], shift is not None, groups, controller.condition_on is not None)
         strata = _strata(saved["strata"], told_apart, costs)
@@ -196,30 +205,24 @@ def _stratum(
 ) -> Stratum:
     require(set(saved) == set(_STRATUM), f"must have {', '.join(_STRATUM)}")
     require((saved["group"], saved["label"]) == (group, label), "is not in the order of groups and classes")
-    n_rows, steps = count_of(saved["n_rows"]), saved["steps"]
-    table = costs.units if label is None else costs.units[label]
-    curve = _curve(
-        saved["curve"], steps is not None, n_rows, int(table.max()) * costs.unit, told_apart, costs
-    )
-    if steps is not None:
-        steps = _unit_steps(steps, curve.n_rows)
-        curve = RiskCurve(
-            steps.steps(int(curve.bound / curve.unit)),
-            unit=curve.unit,
-            n_rows=curve.n_rows,
-            bound=curve.bound,
-            weight=curve.weight,
-        )
+    n_rows, n_units = count_of(saved["n_rows"]), count_of(saved["curve"]["n_rows"])
+    steps = None if saved["steps"] is None else _unit_steps(saved["steps"], n_units)
+    curve = _curve(saved["curve"], steps, n_rows, costs.bound_of(label), told_apart, costs)
     _require_totals(curve, n_rows)
-    alike = bool((table[table > 0] == table.max()).all()) and curve.n_rows == n_rows
+    alike = costs.two_valued(label) and curve.n_rows == n_rows
     return Stratum(group, label, n_rows, curve, alike, steps)
 
 
 def _curve(
-    saved: Any, has_steps: bool, n_rows: int, bound: Fraction, told_apart: _ToldApart, costs: CostTable
+    saved: Any,
+    steps: UnitSteps | None,
+    n_rows: int,
+    bound: Fraction,
+    told_apart: _ToldApart,
+    costs: CostTable,
 ) -> RiskCurve:
     require(set(saved) == set(_CURVE), f"must have curves with {', '.join(_CURVE)}")
-    unit, weight, units = as_fraction(saved["unit"]), as_fraction(saved["weight"]), count_of(saved["n_rows"])
+    unit, weight, units = as_fraction(saved["unit"]), as_fraction(saved["weight"]), saved["n_rows"]
     require(as_fraction(saved["bound"]) == bound, "has another largest loss than the loss")
     clustered = told_apart.unit == "cluster"
     require(units <= n_rows if clustered else units == n_rows, "has other rows than it says")
@@ -229,10 +232,11 @@ def _curve(
         require(whole.denominator == 1 if clustered else whole == 1, "has another unit than the loss")
         require(weight == units, "has weights without a shift")
     require(weight > 0 or not n_rows or told_apart.weighted, "has no weight")
-    if has_steps:
+    if steps is not None:
         require(saved["levels"] is None and saved["totals"] is None, "must have steps or levels, not both")
-        empty = SortedSteps(np.empty(0), np.empty(0, np.int64), 0)
-        return RiskCurve(empty, unit=unit, n_rows=units, bound=bound, weight=weight)
+        in_order = steps.steps(int(bound / unit)).in_order
+        require(saved["most_tied"] == in_order.most_tied, "has other ties than its steps")
+        return RiskCurve(in_order, unit=unit, n_rows=units, bound=bound, weight=weight)
     levels, totals = np.array(saved["levels"], np.float64), saved["totals"]
     require(
         isinstance(totals, list) and all(type(total) is int and total > 0 for total in totals),
@@ -244,8 +248,8 @@ def _curve(
     )
     require(all(a < b for a, b in pairwise(totals)), "must have increasing totals")
     small = not totals or max(totals) < 2**63
-    steps = SortedSteps(levels, np.array(totals, np.int64 if small else object), saved["most_tied"])
-    return RiskCurve(steps, unit=unit, n_rows=units, bound=bound, weight=weight)
+    in_order = SortedSteps(levels, np.array(totals, np.int64 if small else object), saved["most_tied"])
+    return RiskCurve(in_order, unit=unit, n_rows=units, bound=bound, weight=weight)
 
 
 def _unit_steps(saved: Any, n_units: int) -> UnitSteps:

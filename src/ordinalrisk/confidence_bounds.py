@@ -18,6 +18,7 @@ Voráček and Orabona, "STaR-Bets: Sequential target-recalculating bets for tigh
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -37,7 +38,7 @@ BOUNDS = ("binomial", "betting", "hoeffding_bentkus")
 
 ROUNDING = 1e-9  # the special functions are off by less, relatively
 UNIT_ROUNDING = 1e-14  # what each unit adds to that: some ten roundings of 2**-53 each
-SEED = 0
+SMALLEST_DELTA = Fraction(1, 10**300)  # floats end not far below
 BOLDEST = 0.99  # share of the wealth that the largest loss may cost: whoever stakes all never comes back
 BLOCKS = 16  # times that the spread of the losses is estimated anew; 8 and 64 give the same risk to 0.3 %
 
@@ -54,7 +55,7 @@ def checked_bound(bound: str) -> str:
 def checked_delta(delta: Any) -> Fraction:
     """``delta`` as it is written, if it lies between 0 and 1."""
     exact = as_fraction(delta, "delta")
-    if not 0 < exact < 1:
+    if not SMALLEST_DELTA <= exact < 1:
         raise ValueError(
             "delta must lie strictly between 0 and 1; "
             f"got {decimal_text(exact)}. For a confidence of 90 % write 0.1."
@@ -207,9 +208,11 @@ def betting_threshold(steps: UnitSteps, scale: Fraction, alpha: Fraction, delta:
 
     Notes
     -----
-    Bets depend on the order of the units, and an order that knows the losses, such as a file sorted by label,
-    would void them. So the units are shuffled, always in the same way: the same rows in the same order give
-    the same threshold; in another order, one that is equally valid.
+    Bets depend on the order of the units, and an order that knows the losses, such as that of a file sorted
+    by label, would void them; so would any one fixed shuffle of it. So the units are sorted, then shuffled by
+    random numbers whose seed is a digest of all units and of the order in which they came: the same rows in
+    the same order give the same threshold, and in another order one that is equally valid. The shuffle is as
+    random as a digest is.
 
     Examples
     --------
@@ -218,12 +221,13 @@ def betting_threshold(steps: UnitSteps, scale: Fraction, alpha: Fraction, delta:
     >>> from ordinalrisk.unit_steps import UnitSteps
     >>> steps = UnitSteps(np.arange(1.0, 41), np.arange(40), np.ones(40, np.int64), 100)
     >>> betting_threshold(steps, Fraction(1, 4), alpha=Fraction(1, 10), delta=Fraction(1, 10))
-    29.0
+    30.0
     """
     alpha, delta, n = _checked_alpha(alpha), checked_delta(delta), steps.n_units
-    order = np.argsort(steps.at, kind="stable")
-    at, losses = steps.at[order], _relative(steps.by[order], scale)
-    place = _random_places(n)[steps.unit[order]]
+    losses = _relative(steps.by, scale)
+    order = np.lexsort((steps.unit, losses, steps.at))
+    at, losses, unit = steps.at[order], losses[order], steps.unit[order]
+    place = _random_places(at, losses, unit, n)[unit]
     _require_bounded(place, losses, n)
     spread = _spread_before(at, place, losses, n, float(alpha))
     n_paid = np.concatenate([[0], last_of_each_level(at) + 1])  # at each candidate
@@ -290,9 +294,15 @@ def _bets_on_no_loss_win(n: int, alpha: Fraction, delta: Fraction) -> bool:
     return _wins(np.zeros(n), np.full(n, _largest_spread(float(alpha))), alpha, delta)
 
 
-def _random_places(n: int) -> NDArray[np.int64]:
-    """When each unit has its turn."""
-    return np.argsort(np.random.default_rng(SEED).random(n), kind="stable")
+def _random_places(at: Floats, losses: Floats, unit: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """When each unit has its turn: a shuffle of what does not depend on the order in which they came."""
+    first = np.full(n, math.inf)
+    np.minimum.at(first, unit, at)
+    alike = (_totals(unit, losses * at, n), _totals(unit, losses, n), first)
+    digest = hashlib.sha256(b"%d " % n + at.tobytes() + losses.tobytes() + unit.tobytes()).digest()
+    places = np.empty(n, np.int64)
+    places[np.lexsort(alike)] = np.random.default_rng(int.from_bytes(digest, "little")).permutation(n)
+    return places
 
 
 def _relative(by: NDArray[Any], scale: Fraction) -> Floats:

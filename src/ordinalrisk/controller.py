@@ -28,6 +28,7 @@ from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.labels import Classes, as_classes, class_indices, require_column_order, resolve_classes
 from ordinalrisk.losses import as_loss
 from ordinalrisk.probabilities import as_matrix, to_numpy
+from ordinalrisk.row_names import listed
 from ordinalrisk.score_columns import ScoreColumns
 from ordinalrisk.thresholds import Thresholds
 
@@ -128,6 +129,10 @@ class RiskController:
     ) -> None:
         self.loss = as_loss(loss)
         by_label = isinstance(alpha, Mapping)
+        if condition_on not in (None, "label"):
+            raise ValueError(f'condition_on must be "label" or None; got {condition_on!r}.')
+        if not isinstance(randomize, bool):
+            raise ValueError(f"randomize must be True or False; got {randomize!r}.")
         self.alpha = (
             {label: as_number(risk, f"alpha of {label!r}") for label, risk in alpha.items()}
             if by_label
@@ -138,16 +143,14 @@ class RiskController:
         self.delta = None if delta is None else as_number(delta, "delta")
         self.bound = bound
         self.condition_on = "label" if by_label else condition_on
-        self.randomize = bool(randomize)
-        if self.condition_on not in (None, "label"):
-            raise ValueError(f'condition_on must be "label" or None; got {condition_on!r}.')
+        self.randomize = randomize
         if bound != "auto":
             checked_bound(bound)
         if delta is not None:
             checked_delta(delta)
         elif bound != "auto":
             raise ValueError(f"bound={bound!r} is for delta; give a delta too.")
-        require_theorem(self._options())
+        require_theorem(self.options)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _PARAMETERS and hasattr(self, "threshold_"):
@@ -184,7 +187,8 @@ class RiskController:
             exchangeable, and the guarantee is for the mean loss of a new cluster.
         sample_weight : array-like of shape (n,), optional
             Likelihood ratios of a new population to that of these rows, up to a factor, if covariates have
-            shifted; see :func:`ordinalrisk.shift.covariate_ratios`.
+            shifted; see :func:`ordinalrisk.shift.covariate_ratios`. They are taken as the binary numbers they
+            are, not as decimals.
         class_weight : sequence or mapping, optional
             Ratios of the new shares of the classes to those among these rows, if only the shares have
             shifted; see :func:`ordinalrisk.shift.label_ratios`.
@@ -199,7 +203,7 @@ class RiskController:
         """
         extras = RowExtras(groups, clusters, sample_weight)
         require_theorem(
-            [*self._options(), *extras.used, *(["class_weight"] if class_weight is not None else [])]
+            [*self.options, *extras.used, *(["class_weight"] if class_weight is not None else [])]
         )
         matrix, labels, classes = self._rows(proba, y, self.classes)
         calibrator = self.calibrator(classes, class_weight=class_weight)
@@ -215,7 +219,8 @@ class RiskController:
         Parameters
         ----------
         batches : iterable of (proba, y)
-            Each as for :meth:`calibrate`, on the host. The growth rule must find its own point labels.
+            Each as for :meth:`calibrate`, on the host, without groups, clusters or weights. The growth rule
+            must find its own point labels.
 
         Examples
         --------
@@ -298,7 +303,8 @@ class RiskController:
             The likelihood ratio of each row, on the scale of those that were calibrated with. Each row then
             has its own exact threshold.
         seed : int or numpy Generator, optional
-            For randomized sets: equal seeds give equal sets.
+            For randomized sets: equal seeds give equal sets. A number is for all rows at once: the coins of
+            every call with it are the same. For rows that come in parts, pass one Generator to each call.
         point_labels : array-like of int, optional
             As for :meth:`calibrate`.
 
@@ -394,7 +400,8 @@ class RiskController:
             return Expectation()
         return HighProbability(as_fraction(self.delta), self.bound)
 
-    def _options(self) -> list[str]:
+    @property
+    def options(self) -> list[str]:
         """The options that are in use, by name."""
         options = {
             "delta": self.delta is not None,
@@ -437,13 +444,24 @@ class RiskController:
             )
             for part, risk in zip(strata.parts, self._part_alphas(alpha, calibration), strict=True)
         ]
-        return parts[0] if strata.is_one else guarantee_of_all(parts)
+        if not strata.is_one:
+            return guarantee_of_all(parts)
+        if calibration.class_weights is None:
+            return parts[0]
+        heavy = self._thresholds_at(alpha, calibration).too_heavy_classes
+        return replace(parts[0], always_held=tuple(heavy))
 
     def _warn_if_uncertified(
         self, thresholds: Thresholds, alpha: Any, calibration: Calibration, stacklevel: int
     ) -> None:
         if -math.inf in thresholds.values:
             warnings.warn(str(self._guarantee(alpha, calibration).warning), stacklevel=stacklevel)
+        elif heavy := thresholds.too_heavy_classes:
+            warnings.warn(
+                f"class_weight of {listed(map(repr, heavy))} is so large, beside the calibration rows, that "
+                "nothing can be certified for it: sets always hold it.",
+                stacklevel=stacklevel,
+            )
 
     def _ends(
         self, matrix: Any, thresholds: NDArray[np.float64], given: NDArray[np.int64] | None
@@ -473,7 +491,7 @@ class RiskController:
             raise NotFittedError("This RiskController is not calibrated yet; call calibrate(proba, y) first.")
 
     def __repr__(self) -> str:
-        options = "".join(f", {name}={getattr(self, name)!r}" for name in self._options())
+        options = "".join(f", {name}={getattr(self, name)!r}" for name in self.options)
         text = f"RiskController(loss={self.loss!r}, alpha={self.alpha!r}, growth={self.growth!r}{options})"
         if hasattr(self, "threshold_"):
             found = self.threshold_

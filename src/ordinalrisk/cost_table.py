@@ -73,6 +73,15 @@ class CostTable:
         """``B``, the largest cost."""
         return max(max(row) for row in self._whole) * self.unit
 
+    def two_valued(self, label: int | None = None) -> bool:
+        """Whether every miss costs the same, of any truth or of this one."""
+        table = self.units if label is None else self.units[label]
+        return bool((table[table > 0] == table.max()).all())
+
+    def bound_of(self, label: int | None) -> Fraction:
+        """The largest cost of this truth, or of any."""
+        return self.bound if label is None else int(self.units[label].max()) * self.unit
+
     @cached_property
     def unit(self) -> Fraction:
         """The largest rational of which every cost is a whole multiple."""

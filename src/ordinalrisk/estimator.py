@@ -123,7 +123,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
         Rows are held out in the shares of their classes, and classes with few rows are one stratum together:
         stratifying those too would make calibration rows unlike new ones and break the guarantee. A class
-        may so be missing from the training rows; it then gets probability 0. Clusters are held out whole.
+        may so be missing from the training rows; it then gets probability 0. Clusters are held out whole, and
+        with ``delta``, whose bounds are for independent draws, rows are held out without regard to class.
         With a ``FrozenEstimator`` there is nothing to train, and all rows calibrate.
 
         Parameters
@@ -279,7 +280,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _split(self, labels: NDArray[np.int64], clusters: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows to train on, and rows held out."""
-        if clusters is None:
+        if clusters is None and self.delta is None:
             return _stratified_split(labels, self.calibration_size, self.random_state)
         n_held_out = _rows_held_out(self.calibration_size, len(labels))
         seed = int(check_random_state(self.random_state).randint(2**31))

@@ -11,10 +11,10 @@ from typing import Any
 
 from ordinalrisk.calibration import HighProbability, Promise
 from ordinalrisk.exact import decimal_text
+from ordinalrisk.row_names import listed
 from ordinalrisk.strata import Stratum
 
 _WIDTH = 78
-_NAMES_SHOWN = 8
 _BOUNDS = {
     "binomial": "exact binomial bound",
     "hoeffding_bentkus": "Hoeffding-Bentkus bound",
@@ -54,6 +54,8 @@ class Guarantee:
         Whether a coin decides about labels at the threshold.
     group, label
         The name of the group, and the true class, that this is about; None if about all.
+    always_held : tuple
+        Classes whose weights are so large that sets always hold them.
     parts : tuple of Guarantee
         That of each group, true class, or both, if each has its own.
     """
@@ -73,6 +75,7 @@ class Guarantee:
     randomized: bool = False
     group: Any = None
     label: Any = None
+    always_held: tuple[Any, ...] = ()
     parts: tuple[Guarantee, ...] = ()
 
     def __str__(self) -> str:
@@ -106,7 +109,7 @@ class Guarantee:
         alphas = dict.fromkeys((part.label, part.alpha) for part in self.parts)
         if len({alpha for _, alpha in alphas}) < 2:
             return decimal_text(self.alpha)
-        return _listed([f"{decimal_text(alpha)} for {label!r}" for label, alpha in alphas])
+        return listed(f"{decimal_text(alpha)} for {label!r}" for label, alpha in alphas)
 
     def _condition(self) -> str:
         rows = "clusters" if self.unit == "cluster" else "rows"
@@ -131,6 +134,9 @@ class Guarantee:
         if not self.certified:
             few = "They are too few, so every set holds all labels."
             return f"{few} At least {self.n_needed} {self.unit}s are needed."
+        if self.always_held:
+            held = listed(map(repr, self.always_held))
+            return f"The weights of {held} are too large for so few rows, so sets always hold these classes."
         if self.saturated:
             return f"Single labels already achieve it: the risk saturates below {alpha}."
         if self.lower_bound is None or self.lower_bound <= 0:
@@ -148,7 +154,7 @@ class Guarantee:
         if not names:
             return ""
         held = "so their sets hold all labels" if self.parts[0].label is None else "so sets always hold them"
-        return f"There are too few {self.unit}s of {_listed(names)}, {held}."
+        return f"There are too few {self.unit}s of {listed(names)}, {held}."
 
     @property
     def warning(self) -> str | None:
@@ -167,7 +173,9 @@ class Guarantee:
     @property
     def name(self) -> str:
         """The group and the true class that this is about."""
-        return ", ".join(repr(part) for part in (self.group, self.label) if part is not None)
+        if self.group is not None and self.label is not None:
+            return f"{self.label!r} in {self.group!r}"
+        return repr(self.label if self.group is None else self.group)
 
 
 def guarantee_of(
@@ -195,7 +203,7 @@ def guarantee_of(
         most_tied=curve.most_tied,
         certified=threshold != -math.inf,
         saturated=threshold == math.inf,
-        n_needed=promise.rows_needed(stratum, alpha) if curve.bound else 0,
+        n_needed=promise.rows_needed(stratum, alpha),
         delta=None if likely is None else likely.delta,
         bound_name=None if likely is None else likely.bound_for(stratum),
         unit=unit,
@@ -226,10 +234,3 @@ def guarantee_of_all(parts: Sequence[Guarantee]) -> Guarantee:
         randomized=first.randomized,
         parts=tuple(parts),
     )
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Of many, the first ones."""
-    if len(names) > _NAMES_SHOWN:
-        return f"{', '.join(names[:_NAMES_SHOWN])} and {len(names) - _NAMES_SHOWN} more"
-    return ", ".join(names)

@@ -65,6 +65,7 @@ def _outermost(
     for y in range(levels.shape[1] - 1):
         nearest = y + (levels[:, y:] >= thresholds[:, y, None]).argmax(axis=1)
         needed = np.minimum(inward[y, nearest], points)
+        needed = np.where(thresholds[:, y] == -np.inf, y, needed)  # nothing is certified, so nothing spared
         np.minimum(outermost, needed, out=outermost, where=y < points)
     return outermost
 

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.calibration import checked_alpha
+from ordinalrisk.confidence_bounds import checked_delta
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.device import to_host
 from ordinalrisk.exact import as_fraction, as_number, from_json, to_json
@@ -104,6 +105,9 @@ class RiskMonitor:
     anything wrong about, and which a monitor will find in the long run. Calibrate for high probability with
     ``delta=``, or give the monitor a slightly larger ``alpha``, if only a real worsening should ring.
 
+    Rows of one patient are not what is tested: given the first, the expected loss of the second may be above
+    ``alpha`` although nothing has worsened. Watch one row of each.
+
     With the defaults and losses of 0 or 1, half of the alarms for a risk of twice ``alpha`` are raised within
     about 100 rows, of 1.5 times ``alpha`` within 350, of 1.25 times within 1,300, if it was so from the first
     row; after 10,000 good rows within 300, 900 and 3,200.
@@ -141,11 +145,8 @@ class RiskMonitor:
         self.alpha = as_number(alpha, "alpha")
         self.delta = as_number(delta, "delta")
         self.classes = classes
-        if not 0 < as_fraction(self.delta) < 1:
-            raise ValueError(
-                f"delta, the probability of a false alarm, must lie strictly between 0 and 1; got {delta!r}."
-            )
-        self._needed = float(min(1 / as_fraction(self.delta), Fraction(10**301)))  # beyond the richest
+        checked_delta(self.delta)
+        self._needed = float(1 / as_fraction(self.delta))
         self.n_rows_ = 0
         self.alarm_row_: int | None = None
         self._lost = 0
@@ -273,6 +274,7 @@ class RiskMonitor:
             wealth = np.array([float.fromhex(part) for part in saved["wealth"]])
             require(wealth.shape == monitor._wealth.shape, "must have a number for each bet")
             require(bool(((wealth >= 0) & (wealth <= _RICHEST)).all()), "must be wealth")
+            require(monitor.n_rows_ > 0 or not wealth.any(), "must be nothing before the first row")
             monitor._wealth = wealth
         with naming(path, "peak"):
             monitor._peak = float.fromhex(saved["peak"])

@@ -53,17 +53,32 @@ class RowNames:
                 f"{self._name} must have one value for each of the {n_rows} rows of proba; got shape "
                 f"{array.shape}."
             )
+        if array.dtype.kind == "M":  # finer dates would become whole numbers
+            array = array.astype("M8[us]")
         names: list[Any] = array.tolist()
         for row, value in enumerate(names):
+            if not isinstance(value, Hashable):
+                raise RowError(f"{self._name}[{row}] is {value!r}, which is no name.", row, value)
             if _is_missing(value):
                 raise RowError(
                     f"{self._name}[{row}] is missing; every row needs one: fill it in, or leave the row out.",
                     row,
                     value,
                 )
-            if not isinstance(value, Hashable):
-                raise RowError(f"{self._name}[{row}] is {value!r}, which is no name.", row, value)
         return names
+
+
+def listed(texts: Iterable[str], most: int = 8) -> str:
+    """The texts one after the other; of many, the first ones.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    every = [*texts]
+    shown = ", ".join(every[:most])
+    return shown if len(every) <= most else f"{shown} and {len(every) - most} more"
 
 
 def _objects(items: Sequence[Any]) -> NDArray[Any]:

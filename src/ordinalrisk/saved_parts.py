@@ -76,6 +76,10 @@ def names_of(saved: Any) -> list[Any]:
         isinstance(saved, list) and all(isinstance(name, str | int | float) for name in saved),
         "must be a list of strings or numbers",
     )
+    require(
+        all(math.isfinite(name) for name in saved if isinstance(name, float)),
+        "must not have infinite numbers",
+    )
     names: list[Any] = saved
     return names
 

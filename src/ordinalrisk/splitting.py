@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from fractions import Fraction
 from operator import index
 from typing import Any
 
@@ -25,11 +23,12 @@ def split_rows(n_or_y: Any, *, share: Any = 0.5, clusters: Any = None, seed: int
     n_or_y : int or array-like
         The number of rows, or anything that has one entry for each.
     share : number
-        The share of the rows in the first part, strictly between 0 and 1.
+        The share of the rows, or of the clusters where there are any, in the first part; strictly between 0
+        and 1.
     clusters : array-like, optional
-        A name of any type for each row; rows of one name are never separated. Clusters come in random order,
-        and the first part ends where its rows are nearest to ``share``: it misses by at most half a cluster,
-        unless that would leave a part empty.
+        A name of any type for each row; rows of one name are never separated. How many of them the first part
+        gets does not depend on their sizes: else large ones would be less likely in it, and no more
+        exchangeable with new ones.
     seed : int
         The seed of the draw.
 
@@ -54,9 +53,9 @@ def split_rows(n_or_y: Any, *, share: Any = 0.5, clusters: Any = None, seed: int
     if n_clusters < 2:
         raise ValueError("Two parts need at least two clusters; there is only one.")
     order = np.random.default_rng(_checked_seed(seed)).permutation(n_clusters)
-    ends = np.cumsum(np.bincount(cluster)[order])[:-1]
+    n_first = min(max(round(wanted * n_clusters), 1), n_clusters - 1)
     in_first = np.zeros(n_clusters, bool)
-    in_first[order[: _nearest(ends, wanted * n_rows) + 1]] = True
+    in_first[order[:n_first]] = True
     is_first = in_first[cluster]
     return np.flatnonzero(is_first), np.flatnonzero(~is_first)
 
@@ -134,12 +133,6 @@ def _clusters(clusters: Any, n_rows: int) -> tuple[Rows, int]:
         return np.arange(n_rows), n_rows
     cluster = RowNames("clusters").numbered(clusters, n_rows)
     return cluster, int(cluster.max()) + 1
-
-
-def _nearest(ascending: Rows, target: Fraction) -> int:
-    """Where the number nearest to ``target`` is, the smaller one if two are."""
-    above = min(int(np.searchsorted(ascending, math.ceil(target))), len(ascending) - 1)
-    return min((max(above - 1, 0), above), key=lambda place: abs(int(ascending[place]) - target))
 
 
 def _units(clusters: Any) -> str:

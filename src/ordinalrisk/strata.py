@@ -136,10 +136,9 @@ def _stratum(
     costs: CostTable,
     apart: RowsApart,
 ) -> Stratum:
-    table = costs.units if label is None else costs.units[label]
-    largest = int(table.max())
+    bound = costs.bound_of(label)
     unit, weight = costs.unit, Fraction(len(rows))
-    alike = bool((table[table > 0] == largest).all())
+    alike = costs.two_valued(label)
     if apart.clusters is not None:
         steps, parts = steps.clustered(_renumbered(apart.clusters[rows]))
         unit, weight = unit / parts, Fraction(steps.n_units)
@@ -148,7 +147,6 @@ def _stratum(
         steps = steps.weighted(apart.weights[rows])
         unit = unit * apart.weight_unit
         weight = sum(apart.weights[rows].tolist()) * apart.weight_unit
-    bound = largest * costs.unit
     curve = RiskCurve(
         steps.steps(int(bound / unit)), unit=unit, n_rows=steps.n_units, bound=bound, weight=weight
     )

@@ -6,14 +6,15 @@ import math
 import warnings
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.calibrating import Calibration, row_weights
-from ordinalrisk.calibration import Promise, share_beyond, thresholds_by_weight
-from ordinalrisk.row_names import RowNames
+from ordinalrisk.calibration import Promise, ThresholdsByWeight, share_beyond, threshold_by_weight
+from ordinalrisk.row_names import RowNames, listed
 
 UNSEEN = ("error", "full")
 
@@ -41,16 +42,29 @@ class Thresholds:
         self.values = [
             promise.threshold(part, alpha) for part, alpha in zip(self._strata.parts, alphas, strict=True)
         ]
+        weights = calibration.class_weights
+        self.by_class = None if weights is None else self._by_class_weight(weights)
+        """The threshold of each class under label shift, that of a row whose truth it is."""
+
+    @property
+    def too_heavy_classes(self) -> list[Any]:
+        """The classes for which nothing can be certified because of their weights."""
+        labels = self._calibration.classes.tolist()
+        return (
+            [] if self.by_class is None else [labels[k] for k in np.flatnonzero(self.by_class == -math.inf)]
+        )
 
     def of_rows(
         self, n_rows: int, *, groups: Any, unseen_groups: str, sample_weight: Any, seed: Any
     ) -> float | NDArray[np.float64]:
         """The threshold of each row, or of each label, or of both; a number if all are the same."""
+        if unseen_groups not in UNSEEN:
+            raise ValueError(f"unseen_groups must be one of {list(UNSEEN)}; got {unseen_groups!r}.")
         self._require("groups", groups, self._strata.groups is not None)
         self._require("sample_weight", sample_weight, self._calibration.shift == "covariates")
         self._require("seed", seed, self._randomize)
-        if self._calibration.class_weights is not None:
-            return self._by_class_weight()
+        if self.by_class is not None:
+            return self.by_class[None]
         group = self._group_numbers(groups, n_rows, unseen_groups)
         if sample_weight is not None:
             return self._by_weight(group, row_weights(sample_weight, n_rows))[:, None]
@@ -70,8 +84,6 @@ class Thresholds:
             raise ValueError(f"{name} was given, but the calibration was not {made}; calibrate so first.")
 
     def _group_numbers(self, groups: Any, n_rows: int, unseen_groups: str) -> NDArray[np.int64] | None:
-        if unseen_groups not in UNSEEN:
-            raise ValueError(f"unseen_groups must be one of {list(UNSEEN)}; got {unseen_groups!r}.")
         known = self._strata.groups
         if known is None:
             return None
@@ -79,25 +91,36 @@ class Thresholds:
         if unseen and unseen_groups == "error":
             row = int((numbers < 0).argmax())
             raise ValueError(
-                f"groups[{row}] is {unseen[0]!r}, a group without calibration rows ({_listed(known)} have "
-                'some); calibrate with it, or pass unseen_groups="full" to give such rows all labels.'
+                f"groups[{row}] is {unseen[0]!r}, a group without calibration rows "
+                f"({listed(map(repr, known))} have some); calibrate with it, or pass "
+                'unseen_groups="full" to give such rows all labels.'
             )
         return numbers
 
-    def _by_class_weight(self) -> NDArray[np.float64]:
-        """The threshold of each label, whose weight a row with that truth would have."""
-        weights = self._calibration.class_weights or ()
+    def _by_class_weight(self, weights: Sequence[Fraction]) -> NDArray[np.float64]:
         curve, alpha = self._strata.parts[0].curve, self._alphas[0]
-        return thresholds_by_weight(curve, alpha, weights)[None]
+        return np.array([threshold_by_weight(curve, alpha, weight) for weight in weights])
+
+    @cached_property
+    def _by_row_weight(self) -> list[ThresholdsByWeight]:
+        return [
+            ThresholdsByWeight(part.curve, alpha)
+            for part, alpha in zip(self._strata.parts, self._alphas, strict=True)
+        ]
 
     def _by_weight(
         self, group: NDArray[np.int64] | None, weights: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        found = np.full(len(weights), -math.inf)
-        for number, part in enumerate(self._strata.parts):
-            mine = slice(None) if group is None else group == number
-            found[mine] = thresholds_by_weight(part.curve, self._alphas[number], weights[mine])
         known = np.ones(len(weights), bool) if group is None else group >= 0
+        found = np.full(len(weights), -math.inf)
+        if group is None:
+            found = self._by_row_weight[0].of(weights)
+        else:
+            by_group = np.argsort(group, kind="stable")
+            ends = np.searchsorted(group[by_group], np.arange(len(self._strata.parts) + 1))
+            for number, thresholds in enumerate(self._by_row_weight):
+                mine = by_group[ends[number] : ends[number + 1]]
+                found[mine] = thresholds.of(weights[mine])
         if n_full := int(np.count_nonzero((found == -math.inf) & known)):
             warnings.warn(
                 f"{n_full} of {len(weights)} new rows have weights so large, beside those of the calibration "
@@ -124,8 +147,3 @@ def _generator(seed: Any) -> np.random.Generator:
     if not whole and not isinstance(seed, np.random.Generator):
         raise ValueError(f"seed must be a whole number, 0 or larger, or a numpy Generator; got {seed!r}.")
     return np.random.default_rng(seed)
-
-
-def _listed(names: Sequence[Any]) -> str:
-    shown = ", ".join(repr(name) for name in names[:8])
-    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.calibrating import RowExtras, row_weights
-from ordinalrisk.calibration import thresholds_by_weight
+from ordinalrisk.calibration import ThresholdsByWeight
 from ordinalrisk.controller import RiskController
 from ordinalrisk.estimates import Estimate
 from ordinalrisk.exact import as_fraction, decimal_text
@@ -38,7 +38,6 @@ from ordinalrisk.report.realised import (
 from ordinalrisk.report.stops import Stop, alpha_range, stops_apart, stops_of
 from ordinalrisk.report.striking import CaseApart, StrikingRows, TopRowsAt, shown, value_at
 from ordinalrisk.report.verdict import PartVerdict, Verdict, judged, verdict_of, verdict_of_parts
-from ordinalrisk.risk_curve import RiskCurve
 from ordinalrisk.row_names import RowNames
 from ordinalrisk.tally import Tally
 
@@ -358,7 +357,7 @@ class AtOwnThresholds(Counted):
         alpha, found = self._stops[stop].alpha, np.full(len(weights), -math.inf)
         for number, part in enumerate(self._calibration.strata.parts):
             mine = groups == number
-            found[mine] = thresholds_of_weights(part.curve, alpha, weights[mine])
+            found[mine] = ThresholdsByWeight(part.curve, alpha).of(weights[mine])
         return found
 
     def _ends(self, levels: NDArray[np.float64], thresholds: NDArray[np.float64]) -> Ends:
@@ -504,35 +503,6 @@ class _Chunk(NamedTuple):
     groups: NDArray[np.int64]
     clusters: NDArray[np.int64] | None
     weights: NDArray[np.float64] | None
-
-
-def thresholds_of_weights(
-    curve: RiskCurve, alpha: Fraction, weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """The threshold of each new row by its weight, exactly.
-
-    A heavier row has no larger threshold. So between two weights with the same one, none is looked up.
-
-    Examples
-    --------
-    >>> steps = np.array([0.1, 0.2, 0.3]), np.array([1, 1, 1])
-    >>> curve = RiskCurve.from_steps(*steps, unit=Fraction(1), n_rows=9, bound=Fraction(1))
-    >>> thresholds_of_weights(curve, Fraction(1, 2), np.array([1.0, 5.0, 9.0, 9.5]))
-    array([ inf,  0.3,  0.1, -inf])
-    """
-    distinct, place = np.unique(weights, return_inverse=True)
-    found = np.full(len(distinct), np.nan)
-    asked = np.unique([0, len(distinct) - 1])[: len(distinct)]
-    ends = asked[None] if len(asked) == 2 else np.zeros((0, 2), np.int64)
-    while len(asked):
-        found[asked] = thresholds_by_weight(curve, alpha, distinct[asked])
-        apart = ends[(found[ends[:, 0]] != found[ends[:, 1]]) & (ends[:, 1] - ends[:, 0] > 1)]
-        asked = apart.sum(axis=1) // 2
-        ends = np.concatenate([np.stack([apart[:, 0], asked], 1), np.stack([asked, apart[:, 1]], 1)])
-    known = np.flatnonzero(~np.isnan(found))
-    last_known = known[np.searchsorted(known, np.arange(len(distinct)), side="right") - 1]
-    by_row: NDArray[np.float64] = found[last_known][place]
-    return by_row
 
 
 def lead_of(guarantee: Guarantee) -> str:
