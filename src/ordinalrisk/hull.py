@@ -64,8 +64,8 @@ def _outermost(
     outermost: NDArray[np.int64] = points.copy()
     for y in range(levels.shape[1] - 1):
         nearest = y + (levels[:, y:] >= thresholds[:, y, None]).argmax(axis=1)
-        needed = np.minimum(inward[y, nearest], points)
-        needed = np.where(thresholds[:, y] == -np.inf, y, needed)  # nothing is certified, so nothing spared
+        uncertified = thresholds[:, y] == -np.inf  # then it is inside whatever it costs
+        needed = np.where(uncertified, y, inward[y, nearest])
         np.minimum(outermost, needed, out=outermost, where=y < points)
     return outermost
 

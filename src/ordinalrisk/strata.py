@@ -154,6 +154,7 @@ def _stratum(
 
 
 def _renumbered(codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The same codes without gaps."""
-    places: NDArray[np.int64] = np.unique(codes, return_inverse=True)[1]
-    return places
+    """The same codes without gaps, in the order in which they are met."""
+    _, first, places = np.unique(codes, return_index=True, return_inverse=True)
+    numbers: NDArray[np.int64] = np.argsort(np.argsort(first))[places]
+    return numbers

@@ -1,0 +1,239 @@
+"""What a calibration guarantees, in numbers and in words."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from test_guarantee_identities import CLUSTERS, GROUPS, PROBA, WEIGHTS, N, Y
+
+import ordinalrisk as orisk
+
+N_CLUSTERS = len({*CLUSTERS.tolist()})
+COUNTS = np.bincount(Y)
+
+
+def words(guarantee):
+    return " ".join(str(guarantee).split())
+
+
+def guarantee_of(alpha=0.2, loss="coverage", options=None, **extras):
+    return orisk.RiskController(loss, alpha, **(options or {})).calibrate(PROBA, Y, **extras).guarantee()
+
+
+def test_the_plain_promise_with_the_lower_bound_of_theorem_4():
+    found = guarantee_of(0.25)
+    M = found.most_tied
+    assert found.lower_bound == Fraction(1, 4) - Fraction(M + 2, N + 1)
+    assert (found.alpha, found.n_rows, found.bound, found.n_needed) == (Fraction(1, 4), N, 1, 3)
+    assert (found.unit, found.shift, found.delta, found.bound_name, found.parts) == (
+        "row",
+        None,
+        None,
+        None,
+        (),
+    )
+    assert found.certified
+    assert not found.saturated
+    promise = (
+        "The expected loss of a new case is at most 0.25, if it is exchangeable with the calibration rows "
+        f"(n = {N} rows, losses from 0 to B = 1)."
+    )
+    least = (
+        f" It is at least {float(found.lower_bound):.6g} if the rows are independent and never more than "
+        f"M = {M} of them, the most seen here, change their loss at one level (Theorem 4)."
+    )
+    assert words(found) == promise + (least if found.lower_bound > 0 else "")
+
+
+def test_a_lower_bound_of_nothing_is_not_worth_saying():
+    found = guarantee_of(0.05)
+    assert found.lower_bound <= 0
+    assert "at least" not in words(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "loss", "name"),
+    [
+        ({}, "coverage", "exact binomial bound"),
+        ({}, "divergence", "betting bound"),
+        ({"bound": "hoeffding_bentkus"}, "coverage", "Hoeffding-Bentkus bound"),
+    ],
+    ids=str,
+)
+def test_with_delta_it_says_with_what_probability_and_by_which_bound(options, loss, name):
+    found = guarantee_of(0.2, loss, {"delta": 0.05} | options)
+    assert found.delta == Fraction(1, 20)
+    assert found.lower_bound is None
+    assert words(found) == (
+        "With probability 0.95 over calibrations, the expected loss of a new case is at most 0.2, if it is "
+        f"drawn like the calibration rows (n = {N} rows, losses from 0 to B = 1; {name})."
+    )
+
+
+def test_clusters_are_what_is_counted():
+    found = guarantee_of(clusters=CLUSTERS)
+    assert (found.unit, found.n_rows) == ("cluster", N_CLUSTERS)
+    assert words(found).startswith(
+        "The expected mean loss of a new cluster is at most 0.2, if it is exchangeable with the calibration "
+        f"clusters (n = {N_CLUSTERS} clusters, losses from 0 to B = 1)."
+    )
+
+
+def test_a_coin_is_mentioned_with_what_it_leaves():
+    found = guarantee_of(options={"randomize": True})
+    assert found.randomized
+    assert found.lower_bound == Fraction(1, 5) - Fraction(1, N + 1)
+    assert words(found).endswith(
+        f"It is at least {float(found.lower_bound):.6g} if the rows are independent: a coin spends what is "
+        "left at the threshold."
+    )
+
+
+def test_shifts_say_what_must_hold_of_the_weights():
+    covariates = guarantee_of(sample_weight=WEIGHTS)
+    assert (covariates.shift, covariates.lower_bound) == ("covariates", None)
+    assert words(covariates) == (
+        "The expected loss of a new case is at most 0.2, if the weights are the likelihood ratios of its "
+        f"population to that of the rows (n = {N} rows, losses from 0 to B = 1)."
+    )
+    labels = guarantee_of(class_weight=[1, 2, 3, 4, 5])
+    assert (labels.shift, labels.lower_bound) == ("labels", None)
+    assert words(labels) == (
+        "The expected loss of a new case is at most 0.2, if only the shares of the classes differ from those "
+        f"of the calibration rows, as weighted (n = {N} rows, losses from 0 to B = 1)."
+    )
+
+
+def test_groups_have_a_guarantee_each():
+    groups = np.repeat(["x", "y"], [40, N - 40])
+    found = guarantee_of(groups=groups)
+    assert [(part.group, part.n_rows, part.name) for part in found.parts] == [
+        ("x", 40, "'x'"),
+        ("y", N - 40, "'y'"),
+    ]
+    assert found.n_rows == N
+    assert words(found) == (
+        "The expected loss of a new case of each of 2 groups is at most 0.2, if it is exchangeable with the "
+        f"calibration rows of its kind (n = 40 to {N - 40} rows, losses from 0 to B = 1)."
+    )
+    assert words(found.parts[0]).startswith(
+        "The expected loss of a new case of group 'x' is at most 0.2, if it is"
+    )
+    alone = orisk.RiskController(alpha=0.2).calibrate(PROBA[:40], Y[:40]).guarantee()
+    assert found.parts[0].lower_bound == alone.lower_bound
+
+
+def test_true_classes_have_a_guarantee_each():
+    found = guarantee_of(0.25, options={"condition_on": "label"})
+    assert [(part.label, part.n_rows) for part in found.parts] == [*enumerate(COUNTS.tolist())]
+    low, high = COUNTS.min(), COUNTS.max()
+    assert words(found) == (
+        "The expected loss of a new case given each of 5 true classes is at most 0.25, if it is exchangeable "
+        f"with the calibration rows of its kind (n = {low} to {high} rows, losses from 0 to B = 1)."
+    )
+    assert "of a new case whose true class is 3 is at most 0.25" in words(found.parts[3])
+    assert found.parts[3].name == "3"
+
+
+def test_a_class_has_its_own_largest_loss():
+    found = guarantee_of(0.2, "divergence", {"condition_on": "label"})
+    assert [part.bound for part in found.parts] == [1, Fraction(3, 4), Fraction(1, 2), Fraction(3, 4), 1]
+    assert [part.n_needed for part in found.parts] == [4, 3, 2, 3, 4]
+    assert (found.bound, found.n_needed) == (1, 4)
+
+
+def test_an_alpha_for_each_class_is_listed():
+    found = guarantee_of({0: 0.3, 1: 0.25, 2: 0.2, 3: "1/3", 4: 0.3})
+    assert "is at most 0.3 for 0, 0.25 for 1, 0.2 for 2, 1/3 for 3, 0.3 for 4, if it is" in words(found)
+    assert found.alpha == Fraction(1, 3)
+
+
+@pytest.mark.filterwarnings("ignore:There are too few")
+def test_groups_and_classes_are_both_named():
+    found = guarantee_of(0.2, "coverage", {"condition_on": "label", "delta": 0.1}, groups=GROUPS)
+    assert "new case of each of 3 groups given each of 5 true classes, by itself, is at most" in words(found)
+    assert [part.name for part in found.parts[:6]] == [*(f"{label} in 'b'" for label in range(5)), "0 in 'a'"]
+    assert "a new case of group 'b' whose true class is 1 is at most" in words(found.parts[1])
+    assert not found.certified
+    names = [part.name for part in found.parts if not part.certified]
+    listed = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    assert len(names) > 8
+    assert words(found).endswith(f"There are too few rows of {listed}, so sets always hold them.")
+    assert found.warning == f"There are too few rows of {listed}, so sets always hold them."
+
+
+def test_bounds_that_differ_between_parts_are_not_named():
+    """Clusters of one row have two-valued losses, means of several have not."""
+    groups = np.where(np.arange(N) < 60, "alone", "together")
+    clusters = np.where(np.arange(N) < 60, np.arange(N), 60 + np.arange(N) // 2)
+    found = guarantee_of(0.3, options={"delta": 0.2}, groups=groups, clusters=clusters)
+    assert [part.bound_name for part in found.parts] == ["binomial", "betting"]
+    assert found.bound_name is None
+    assert "bound" not in words(found)
+
+
+def test_too_few_rows_are_said_with_how_many_are_needed():
+    with pytest.warns(UserWarning, match="needs at least") as caught:
+        one = orisk.RiskController(alpha=0.1).calibrate(PROBA[:8], Y[:8])
+    found = one.guarantee()
+    assert not found.certified
+    assert found.n_needed == 9
+    assert found.warning == str(caught[0].message)
+    assert found.warning == (
+        "alpha=0.1 needs at least 9 calibration rows for a loss bounded by 1; got 8, so every set is the "
+        "full scale."
+    )
+    assert words(found).endswith(
+        "They are too few, so every set holds all labels. At least 9 rows are needed."
+    )
+    assert one.guarantee(0.2).warning is None
+
+
+def test_the_needed_rows_are_those_that_suffice():
+    for options in ({}, {"delta": 0.1}, {"delta": 0.1, "bound": "betting"}):
+        needed = guarantee_of(0.1, options=options).n_needed
+        one = orisk.RiskController(alpha=0.1, **options)
+        y = PROBA[:needed].argmax(axis=1)  # nobody is missed
+        assert one.calibrate(PROBA[:needed], y).guarantee().certified
+        fewer = orisk.RiskController(alpha=0.1, **options)
+        with pytest.warns(UserWarning, match=f"needs at least {needed} calibration rows"):
+            fewer.calibrate(PROBA[: needed - 1], y[:-1])
+
+
+def test_saturation_is_said():
+    one = orisk.RiskController(alpha=0.5).calibrate(PROBA, PROBA.argmax(axis=1))
+    found = one.guarantee()
+    assert found.saturated
+    assert found.lower_bound is None
+    assert words(found).endswith("Single labels already achieve it: the risk saturates below 0.5.")
+
+
+def test_all_parts_must_saturate_or_be_certified_for_the_whole_to_be():
+    y = np.where(GROUPS == "a", PROBA.argmax(axis=1), Y)
+    found = orisk.RiskController(alpha=0.2).calibrate(PROBA, y, groups=GROUPS).guarantee()
+    assert {part.group: part.saturated for part in found.parts}["a"]
+    assert not found.saturated
+    assert found.certified
+    assert found.warning is None
+
+
+def test_another_alpha_has_its_own_guarantee():
+    one = orisk.RiskController(alpha=0.2).calibrate(PROBA, Y, groups=GROUPS)
+    other = orisk.RiskController(alpha=0.4).calibrate(PROBA, Y, groups=GROUPS)
+    assert one.guarantee(0.4) == other.guarantee()
+    assert one.guarantee() != other.guarantee()
+
+
+def test_no_line_is_longer_than_a_page_is_wide():
+    for options in ({}, {"delta": 0.1}, {"condition_on": "label"}):
+        found = guarantee_of(0.3, "divergence", options, groups=np.repeat(["x", "y"], N // 2))
+        assert max(map(len, str(found).splitlines())) <= 78
+
+
+def test_a_group_without_weight_is_not_certified():
+    """Nothing is known of it: its sets are full, and the guarantee must say so."""
+    weights = np.where(GROUPS == "a", 0.0, 1.0)
+    with pytest.warns(UserWarning, match="too few rows of 'a'"):
+        one = orisk.RiskController(alpha=0.2).calibrate(PROBA, Y, groups=GROUPS, sample_weight=weights)
+    assert one.threshold_["a"] == -math.inf

@@ -1,0 +1,470 @@
+"""Every guarantee past the first, over many fresh calibrations of a population that is known.
+
+The population is finite, so the risk of a calibration is computed, not sampled: what varies from draw to draw
+is the calibration alone. Each promise comes with its companion: a budget that is larger by a tenth breaks it,
+visibly, with the same draws.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+
+import ordinalrisk as orisk
+from ordinalrisk.calibration import share_beyond
+from ordinalrisk.growth import as_growth
+
+DRAWS = 2_000
+HALF = 1_000  # where a small breach would show as well
+FEWER = 500  # where each draw tests five classes
+LARGER = Fraction(11, 10)
+K = 5
+LABELS = np.arange(K)
+COST_TABLE = [[0, 1, 1, 2, 3], [2, 0, 1, 2, 2], [4, 2, 0, 0, 1], [6, 5, 3, 0, 1], [9, 7, 5, 2, 0]]
+COVERAGE, DIVERGENCE = orisk.WeightedLoss(), orisk.DivergenceLoss()
+WEIGHTED = orisk.WeightedLoss([1, 1, 2, 3, 4])
+
+
+class Population:
+    """Cases with known label distributions, scored by a model that is wrong about them."""
+
+    def __init__(self, seed, n_cases=300, coarse=False):
+        rng = np.random.default_rng(seed)
+        centre = rng.uniform(-0.5, K - 0.5, (n_cases, 1))
+        self.truth = orisk.softmax(-((LABELS - centre) ** 2) / 2)
+        self.proba = orisk.softmax(np.log(self.truth) * 1.6 + rng.normal(0, 0.7, (n_cases, K)))
+        if coarse:
+            self.proba = np.array([rng.multinomial(4, p) for p in self.proba]) / 4
+        self.joint = self.truth / n_cases
+
+    def losses(self, loss, lower, upper):
+        """What each label of each case loses by the intervals of the cases."""
+        return loss.cost_table(K)[LABELS, np.clip(LABELS, lower[:, None], upper[:, None])]
+
+    def losses_of(self, loss, sets):
+        return self.losses(loss, sets.lower_index, sets.upper_index)
+
+
+class RiskAt:
+    """The expected loss at a threshold: a number for each joint distribution of case and label."""
+
+    def __init__(self, population, loss, growth, *joints):
+        self._population, self._loss, self._joints = population, loss, joints
+        self._levels = as_growth(growth).levels(population.proba, loss)
+        self._known = {}
+
+    def __call__(self, tau):
+        if tau not in self._known:
+            inside = self._levels >= tau
+            lower, upper = inside.argmax(axis=1), K - 1 - inside[:, ::-1].argmax(axis=1)
+            losses = self._population.losses(self._loss, lower, upper)
+            self._known[tau] = np.array([(joint * losses).sum() for joint in self._joints])
+        return self._known[tau]
+
+
+def drawn(rng, joint, n):
+    """Cases and labels from a joint distribution."""
+    return np.divmod(rng.choice(joint.size, n, p=joint.ravel() / joint.sum()), K)
+
+
+def normed(joint):
+    return joint / joint.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """One guarantee: what is drawn and calibrated, and the true risks of the calibration at an alpha.
+
+    ``start()`` makes a population and gives ``calibrate(rng)`` and ``risks(controller, alpha)``.
+    ``alpha`` may differ between the parts that have a guarantee of their own.
+    """
+
+    start: Callable
+    alpha: float | dict
+    delta: float | None = None
+    draws: int = DRAWS
+    sees: Fraction = LARGER
+
+    @property
+    def alphas(self):
+        return np.array([*self.alpha.values()]) if isinstance(self.alpha, dict) else self.alpha
+
+    @property
+    def larger(self):
+        if isinstance(self.alpha, dict):
+            return {label: Fraction(str(risk)) * self.sees for label, risk in self.alpha.items()}
+        return Fraction(str(self.alpha)) * self.sees
+
+
+def by_group(loss, alpha, sizes, growth="frontier", **options):
+    """Two groups: in one the model is confident and wrong more often."""
+
+    def start():
+        population = Population(seed=1)
+        hard = np.arange(len(population.truth)) % 3 == 0
+        joints = [normed(population.joint * which[:, None]) for which in (hard, ~hard)]
+        risk_at = RiskAt(population, loss, growth, *joints)
+        groups = np.repeat(["hard", "easy"], sizes)
+
+        def calibrate(rng):
+            rows = [drawn(rng, joint, n) for joint, n in zip(joints, sizes, strict=True)]
+            case, y = np.concatenate(rows, axis=1)
+            controller = orisk.RiskController(loss, alpha, growth, **options)
+            return controller.calibrate(population.proba[case], y, groups=groups)
+
+        def risks(controller, alpha):
+            found = controller.threshold_at(alpha)
+            return [risk_at(found["hard"])[0], risk_at(found["easy"])[1]]
+
+        return calibrate, risks
+
+    return start
+
+
+def by_label(loss, alpha, counts, growth="frontier", **options):
+    """So many rows of each class; the risk is that of the intervals themselves, given each class."""
+
+    def start():
+        population = Population(seed=2)
+        of_class = [normed(population.joint * (y == LABELS)) for y in LABELS]
+
+        def calibrate(rng):
+            rows = [drawn(rng, joint, n) for joint, n in zip(of_class, counts, strict=True)]
+            case, y = np.concatenate(rows, axis=1)
+            options_here = {"condition_on": "label"} | options
+            controller = orisk.RiskController(loss, alpha, growth, **options_here)
+            return controller.calibrate(population.proba[case], y)
+
+        def risks(controller, alpha):
+            losses = population.losses_of(loss, controller.predict_set(population.proba, alpha=alpha))
+            return [(joint * losses).sum() for joint in of_class]
+
+        return calibrate, risks
+
+    return start
+
+
+def by_label_and_group(loss, alpha, counts):
+    def start():
+        population = Population(seed=3)
+        case_group = np.arange(len(population.truth)) % 2
+        kinds = [(group, y) for group in range(2) for y in LABELS]
+        joints = [normed(population.joint * (y == LABELS) * (case_group == g)[:, None]) for g, y in kinds]
+
+        def calibrate(rng):
+            rows = [drawn(rng, joint, counts[g]) for joint, (g, _) in zip(joints, kinds, strict=True)]
+            case, y = np.concatenate(rows, axis=1)
+            controller = orisk.RiskController(loss, alpha, condition_on="label")
+            return controller.calibrate(population.proba[case], y, groups=case_group[case])
+
+        def risks(controller, alpha):
+            sets = controller.predict_set(population.proba, groups=case_group, alpha=alpha)
+            losses = population.losses_of(loss, sets)
+            return [(joint * losses).sum() for joint in joints]
+
+        return calibrate, risks
+
+    return start
+
+
+class ClusteredPopulation:
+    """Patients with one to five visits each, which are nearly alike; those who come often are easy cases."""
+
+    def __init__(self, seed=4, n_clusters=1_000):
+        rng = np.random.default_rng(seed)
+        self.sizes = rng.integers(1, 6, n_clusters)
+        self.first = np.concatenate([[0], np.cumsum(self.sizes)])
+        self.cluster = np.repeat(np.arange(n_clusters), self.sizes)
+        centre = rng.uniform(-0.5, K - 0.5, (n_clusters, 1))
+        sharp = np.where(self.sizes > 2, 2.0, 0.6)[:, None]
+        truth = orisk.softmax(-sharp * (LABELS - centre) ** 2 / 2)
+        label = (truth.cumsum(axis=1)[:, :-1] < rng.random((n_clusters, 1))).sum(axis=1)
+        self.y = label[self.cluster]
+        self.proba = orisk.softmax(
+            (np.log(truth) * 1.3 + rng.normal(0, 0.5, (n_clusters, K)))[self.cluster]
+            + rng.normal(0, 0.05, (len(self.cluster), K))
+        )
+        self.share = 1 / self.sizes[self.cluster] / n_clusters
+
+    def draw(self, rng, n):
+        """The rows of ``n`` clusters, and which of the drawn ones each is of."""
+        chosen = rng.integers(0, len(self.sizes), n)
+        clusters = np.repeat(np.arange(n), self.sizes[chosen])
+        visit = np.arange(len(clusters)) - np.repeat(np.cumsum(self.sizes[chosen]), self.sizes[chosen])
+        return self.first[chosen + 1][clusters] + visit, clusters
+
+    def risk_at(self, loss, growth="frontier"):
+        levels, costs = as_growth(growth).levels(self.proba, loss), loss.cost_table(K)
+
+        @cache
+        def risk(tau):
+            inside = levels >= tau
+            lower, upper = inside.argmax(axis=1), K - 1 - inside[:, ::-1].argmax(axis=1)
+            return float((self.share * costs[self.y, np.clip(self.y, lower, upper)]).sum())
+
+        return risk
+
+
+def in_clusters(loss, alpha, n, ignored=False, **options):
+    def start():
+        population = ClusteredPopulation()
+        risk_at = population.risk_at(loss)
+
+        def calibrate(rng):
+            rows, clusters = population.draw(rng, n)
+            controller = orisk.RiskController(loss, alpha, **options)
+            told = {} if ignored else {"clusters": clusters}
+            return controller.calibrate(population.proba[rows], population.y[rows], **told)
+
+        return calibrate, lambda controller, alpha: [risk_at(controller.threshold_at(alpha))]
+
+    return start
+
+
+def with_shifted_covariates(loss, alpha, n, ignored=False):
+    """New cases are often of a kind that was rare, and for which the model is worse."""
+
+    def start():
+        population = Population(seed=5)
+        spread = (population.truth * (LABELS - population.proba @ LABELS[:, None]) ** 2).sum(axis=1)
+        ratio = np.array([0.25, 0.5, 1.0, 2.5])[
+            np.searchsorted(np.quantile(spread, [0.25, 0.5, 0.75]), spread)
+        ]
+        new = normed(population.joint * ratio[:, None])
+
+        def calibrate(rng):
+            case, y = drawn(rng, population.joint, n)
+            controller = orisk.RiskController(loss, alpha)
+            told = {} if ignored else {"sample_weight": 3 * ratio[case]}
+            return controller.calibrate(population.proba[case], y, **told)
+
+        def risks(controller, alpha):
+            told = {} if ignored else {"sample_weight": 3 * ratio}
+            sets = controller.predict_set(population.proba, alpha=alpha, **told)
+            return [(new * population.losses_of(loss, sets)).sum()]
+
+        return calibrate, risks
+
+    return start
+
+
+def with_shifted_labels(loss, alpha, n, growth="frontier", ignored=False):
+    """The middle classes, hard to tell from others, become two and four times as common."""
+
+    def start():
+        population = Population(seed=6)
+        ratio = [1, 2, 4, 2, 1]
+        new = normed(population.joint * ratio)
+
+        def calibrate(rng):
+            case, y = drawn(rng, population.joint, n)
+            controller = orisk.RiskController(loss, alpha, growth)
+            told = {} if ignored else {"class_weight": ratio}
+            return controller.calibrate(population.proba[case], y, **told)
+
+        def risks(controller, alpha):
+            sets = controller.predict_set(population.proba, alpha=alpha)
+            return [(new * population.losses_of(loss, sets)).sum()]
+
+        return calibrate, risks
+
+    return start
+
+
+def with_a_coin(loss, alpha, n, growth="frontier"):
+    """Scores in quarters: whole crowds tie. The coin's part in the risk is computed too."""
+
+    def start():
+        population = Population(seed=7, coarse=True)
+        risk_at = RiskAt(population, loss, growth, population.joint)
+
+        def calibrate(rng):
+            case, y = drawn(rng, population.joint, n)
+            controller = orisk.RiskController(loss, alpha, growth, randomize=True)
+            return controller.calibrate(population.proba[case], y)
+
+        def risks(controller, alpha):
+            threshold = controller.threshold_at(alpha)
+            share = float(share_beyond(controller.risk_curve_, Fraction(str(alpha))))
+            return (1 - share) * risk_at(threshold) + share * risk_at(math.nextafter(threshold, math.inf))
+
+        return calibrate, risks
+
+    return start
+
+
+def all_alike(loss, alpha, n, growth="frontier", **options):
+    def start():
+        population = Population(seed=8)
+        risk_at = RiskAt(population, loss, growth, population.joint)
+
+        def calibrate(rng):
+            case, y = drawn(rng, population.joint, n)
+            return orisk.RiskController(loss, alpha, growth, **options).calibrate(population.proba[case], y)
+
+        return calibrate, lambda controller, alpha: risk_at(controller.threshold_at(alpha))
+
+    return start
+
+
+COUNTS = (49, 99, 199, 99, 49)
+ALPHA_BY_CLASS = {0: 0.4, 1: 0.3, 2: 0.3, 3: 0.2, 4: 0.2}
+LABEL_LOSSES = {
+    "coverage": (COVERAGE, 0.2),
+    "weighted": (WEIGHTED, 0.1),
+    "divergence": (DIVERGENCE, 0.1),
+    "squared, natural units": (orisk.DivergenceLoss(power=2, normalize=False), 0.5),
+    "asymmetric": (orisk.DivergenceLoss(under=3), 0.06),
+    "table": (orisk.CostTableLoss(COST_TABLE), 0.05),
+}
+
+ON_AVERAGE = {
+    "groups, coverage": Setting(by_group(COVERAGE, 0.2, (49, 99)), 0.2, draws=HALF),
+    "groups, divergence": Setting(by_group(DIVERGENCE, 0.1, (100, 160)), 0.1),
+    **{
+        f"label, {name}, {growth}": Setting(
+            by_label(loss, alpha, COUNTS, growth),
+            alpha,
+            draws=HALF if growth == "frontier" and name == "coverage" else FEWER,
+            sees=LARGER if name in ("coverage", "weighted", "divergence") else Fraction(3, 2),
+        )
+        for name, (loss, alpha) in LABEL_LOSSES.items()
+        for growth in ("frontier", "paper")
+    },
+    "an alpha for each class": Setting(
+        by_label(COVERAGE, ALPHA_BY_CLASS, COUNTS, "adaptive"), ALPHA_BY_CLASS, draws=FEWER
+    ),
+    "label and group": Setting(by_label_and_group(COVERAGE, 0.2, (49, 99)), 0.2, draws=FEWER),
+    "clusters, coverage, 49": Setting(in_clusters(COVERAGE, 0.2, 49), 0.2, draws=HALF),
+    "clusters, divergence, 120": Setting(in_clusters(DIVERGENCE, 0.1, 120), 0.1),
+    "shifted covariates, coverage, 120": Setting(
+        with_shifted_covariates(COVERAGE, 0.2, 120), 0.2, draws=HALF
+    ),
+    "shifted covariates, divergence, 200": Setting(with_shifted_covariates(DIVERGENCE, 0.1, 200), 0.1),
+    "shifted labels, weighted, 240": Setting(with_shifted_labels(WEIGHTED, 0.1, 240), 0.1, draws=HALF),
+    "shifted labels, divergence, 160": Setting(with_shifted_labels(DIVERGENCE, 0.1, 160, "paper"), 0.1),
+    "a coin, coverage, 50": Setting(with_a_coin(COVERAGE, 0.2, 50), 0.2),
+    "a coin, divergence, 100": Setting(with_a_coin(DIVERGENCE, 0.1, 100, "adaptive"), 0.1),
+}
+
+IGNORED = {
+    "clusters": Setting(in_clusters(COVERAGE, 0.2, 120, ignored=True), 0.2, draws=FEWER),
+    "covariates": Setting(with_shifted_covariates(COVERAGE, 0.2, 120, ignored=True), 0.2, draws=FEWER),
+    "labels": Setting(with_shifted_labels(WEIGHTED, 0.1, 120, ignored=True), 0.1, draws=FEWER),
+}
+
+BENTKUS = {"delta": 0.1, "bound": "hoeffding_bentkus"}
+WITH_CONFIDENCE = {
+    "binomial, 100": Setting(all_alike(COVERAGE, 0.2, 100, delta=0.13), 0.2, 0.13),
+    "binomial, 200": Setting(all_alike(COVERAGE, 0.2, 200, delta=0.09), 0.2, 0.09),
+    "betting, divergence, 150": Setting(all_alike(DIVERGENCE, 0.1, 150, delta=0.1), 0.1, 0.1, draws=HALF),
+    "betting, divergence, 300": Setting(all_alike(DIVERGENCE, 0.1, 300, delta=0.1), 0.1, 0.1),
+    "betting, weighted, 150": Setting(all_alike(WEIGHTED, 0.1, 150, delta=0.1), 0.1, 0.1, draws=HALF),
+    "hoeffding_bentkus, coverage, 500": Setting(
+        all_alike(COVERAGE, 0.3, 500, **BENTKUS), 0.3, 0.1, draws=HALF
+    ),
+    "hoeffding_bentkus, divergence, 300": Setting(
+        all_alike(DIVERGENCE, 0.15, 300, **BENTKUS), 0.15, 0.1, draws=HALF, sees=Fraction(13, 10)
+    ),
+    "groups, coverage": Setting(by_group(COVERAGE, 0.2, (100, 200), delta=0.13), 0.2, 0.13, draws=HALF),
+    "label, coverage": Setting(
+        by_label(COVERAGE, 0.2, (100, 100, 200, 100, 100), delta=0.13), 0.2, 0.13, draws=FEWER
+    ),
+    "clusters, divergence, 150": Setting(in_clusters(DIVERGENCE, 0.1, 150, delta=0.1), 0.1, 0.1, draws=HALF),
+}
+
+
+@cache
+def risks_over_draws(setting):
+    """The risks at ``alpha``, a line for each draw, and for every other draw those at the larger one."""
+    rng = np.random.default_rng(17)
+    calibrate, risks = setting.start()
+    at_alpha, at_larger = [], []
+    for draw in range(setting.draws):
+        controller = calibrate(rng)
+        at_alpha.append(risks(controller, setting.alpha))
+        if draw % 2:
+            at_larger.append(risks(controller, setting.larger))
+    return np.array(at_alpha), np.array(at_larger)
+
+
+def standard_error(risks):
+    return risks.std(axis=0) / math.sqrt(len(risks))
+
+
+def miss_rate(risks, alpha):
+    return (risks > alpha * (1 + 1e-9)).mean(axis=0)
+
+
+def named(settings):
+    return pytest.mark.parametrize("setting", settings.values(), ids=settings.keys())
+
+
+@named(ON_AVERAGE)
+def test_the_expected_loss_is_at_most_alpha(setting):
+    risks, _ = risks_over_draws(setting)
+    error = standard_error(risks)
+    assert (3 * error < 0.06 * setting.alphas).all(), "the test would not see a small breach"
+    assert (risks.mean(axis=0) <= setting.alphas + 3 * error).all()
+
+
+@named(ON_AVERAGE)
+def test_a_slightly_larger_budget_would_be_caught(setting):
+    """By a tenth; by half given each class where one class's needs make the sets of others larger."""
+    _, risks = risks_over_draws(setting)
+    assert (risks.mean(axis=0) > setting.alphas + 3 * standard_error(risks)).any()
+
+
+@named(IGNORED)
+def test_rows_that_are_taken_for_exchangeable_break_the_promise(setting):
+    """What clusters and shifts are for: the same rows without them."""
+    risks, _ = risks_over_draws(setting)
+    assert (risks.mean(axis=0) > setting.alpha + 3 * standard_error(risks)).all()
+
+
+@pytest.mark.parametrize(("name", "n"), [("a coin, coverage, 50", 50), ("a coin, divergence, 100", 100)])
+def test_a_coin_leaves_no_more_than_one_loss_unspent(name, n):
+    setting = ON_AVERAGE[name]
+    risks, _ = risks_over_draws(setting)
+    assert risks.mean() >= setting.alpha - 1 / (n + 1) - 3 * standard_error(risks)[0]
+
+
+def test_without_the_coin_ties_leave_much_unspent():
+    """So the coin is what the test before sees."""
+    calibrate, _ = with_a_coin(COVERAGE, 0.2, 50)()
+    population = Population(seed=7, coarse=True)
+    risk_at = RiskAt(population, COVERAGE, "frontier", population.joint)
+    rng = np.random.default_rng(18)
+    risks = np.array([risk_at(calibrate(rng).threshold_) for _ in range(FEWER)])
+    assert risks.mean() < 0.2 - 1 / 51 - 3 * standard_error(risks)[0]
+
+
+@named(WITH_CONFIDENCE)
+def test_the_risk_exceeds_alpha_with_probability_delta_at_most(setting):
+    risks, _ = risks_over_draws(setting)
+    error = math.sqrt(setting.delta * (1 - setting.delta) / setting.draws)
+    assert (miss_rate(risks, setting.alpha) <= setting.delta + 3 * error).all()
+
+
+@named(WITH_CONFIDENCE)
+def test_with_a_larger_budget_alpha_would_be_exceeded_too_often(setting):
+    """By a tenth, or by three for losses that are far from two-valued, where Bentkus' bound is loose."""
+    _, risks = risks_over_draws(setting)
+    error = math.sqrt(setting.delta * (1 - setting.delta) / len(risks))
+    assert (miss_rate(risks, setting.alpha) > setting.delta + 3 * error).any()
+
+
+@pytest.mark.parametrize("name", ["binomial, 100", "binomial, 200"])
+def test_the_binomial_bound_is_exact(name):
+    """With continuous scores the risk exceeds alpha exactly as often as a binomial count stays in budget."""
+    setting = WITH_CONFIDENCE[name]
+    n, alpha = int(name.split()[-1]), Fraction(str(setting.alpha))
+    rates = np.cumsum([float(math.comb(n, c) * alpha**c * (1 - alpha) ** (n - c)) for c in range(n + 1)])
+    expected = rates[rates <= setting.delta].max()
+    risks, _ = risks_over_draws(setting)
+    error = math.sqrt(expected * (1 - expected) / DRAWS)
+    assert abs(miss_rate(risks, setting.alpha)[0] - expected) < 3.5 * error
