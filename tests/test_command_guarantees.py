@@ -683,7 +683,7 @@ def test_a_guarantee_with_probability_leaves_no_room_for_the_calibration():
     write_table(few, "few.csv")
     alpha = ["--classes", ",".join(GRADES), "--alpha", "0.3"]
     calibrate("few.csv", *alpha, out="average.json")
-    calibrate("few.csv", *alpha, "--delta", "0.9")
+    calibrate("few.csv", *alpha, "--delta", "0.5")
     for file in ("average.json", "cal.json"):
         sets = orisk.RiskController.load(file).predict_set(NEW.proba)
         covered = metrics.losses(NEW.y, sets) == 0
@@ -767,9 +767,13 @@ def test_a_monitor_that_is_resumed_is_as_one_that_was_never_interrupted(name, op
     text = " ".join(results[-1].stdout.split())
     new = 200 if options == ["--randomize"] else 129
     assert text == (
-        f"No alarm: after 200 rows, {new} of them new, the mean loss is {monitor.risk_:.4g}, "
-        f"and the evidence against an expected loss of at most 0.1 is {monitor.evidence_:.3g}, of which 20 "
-        "would be an alarm."
+        f"No alarm: after 200 rows, {new} of them new, the mean loss is {monitor.risk_:.4g}. "
+        f"The evidence against an expected loss of at most 0.1 is {monitor.evidence_:.3g}; an alarm takes 20."
+        + (
+            " This watches the mean over all rows, not each group or class by itself."
+            if "groups" in extras
+            else ""
+        )
     )
 
 
@@ -782,8 +786,9 @@ def test_an_alarm_has_an_exit_code_of_its_own_and_stays():
     assert (monitor.alpha, monitor.delta, monitor.n_rows_) == (0.2, 0.01, 600)
     assert " ".join(results[-1].stdout.split()) == (
         f"Alarm at row {monitor.alarm_row_}: after 600 rows, 200 of them new, the mean loss is "
-        f"{monitor.risk_:.4g}, and that the expected loss is at most 0.2 is refuted; this is false with "
-        "probability 0.01 at most."
+        f"{monitor.risk_:.4g}. If the expected loss were at most 0.2, the probability of ever seeing an "
+        "alarm would be 0.01 at most. Calibrate anew on recent rows, and watch that calibration with a new "
+        "STATE."
     )
     assert results[-1].stderr == ""
     done = run("monitor", "watch.json", "cal.json", "new.csv")
@@ -836,7 +841,7 @@ def test_a_monitor_that_makes_no_sense_is_wrong_usage():
     assert watched("new.csv", state="w.json", options=["--alpha", "0.2"])[0].exit_code == 0
     for given, line in {
         ("--alpha", "1.5"): "--alpha must lie strictly between 0 and the largest loss",
-        ("--delta", "0"): "--delta, the probability of a false alarm, must lie strictly between 0 and 1",
+        ("--delta", "0"): "--delta must lie strictly between 0 and 1",
     }.items():
         assert refusal(2, "monitor", "n.json", "cal.json", "new.csv", "--alpha", "0.1", *given).startswith(
             line

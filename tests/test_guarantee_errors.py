@@ -147,7 +147,7 @@ def test_an_alpha_by_class_needs_a_calibration_by_class():
 
 @pytest.mark.parametrize("delta", [0, 1, -0.1, 1.5, 10])
 def test_delta_lies_between_0_and_1(delta):
-    with pytest.raises(ValueError, match=r"delta must lie strictly between 0 and 1; got .* write 0.1"):
+    with pytest.raises(ValueError, match=r"delta must lie strictly between 0 and 1; got .* write 0.05"):
         orisk.RiskController(delta=delta)
 
 
@@ -495,3 +495,10 @@ def test_an_alpha_that_no_miss_of_a_class_can_reach_needs_no_rows_of_it(draw):
     controller = orisk.RiskController(loss, 0.3, condition_on="label", delta=0.1).calibrate(proba, y)
     first = controller.guarantee().parts[0]
     assert (first.n_needed, first.saturated, first.certified) == (0, True, True)
+
+
+def test_a_delta_that_was_meant_as_a_confidence_is_warned_of():
+    with pytest.warns(
+        UserWarning, match=r"delta=0\.95 keeps alpha with probability 0\.05 only; .* delta=0\.05"
+    ):
+        orisk.RiskController(alpha=0.1, delta=0.95)

@@ -14,7 +14,10 @@ from ordinalrisk.calibration import share_beyond
 from ordinalrisk.cost_table import CostTable
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*needs at least.*calibration", "ignore:There are too few", "ignore:.*weights so large"
+    "ignore:.*needs at least.*calibration",
+    "ignore:There are too few",
+    "ignore:.*weights so large",
+    "ignore:delta=.*keeps alpha",
 )
 K = 5
 SHARE = Fraction(13, 100)  # of the largest loss

@@ -159,8 +159,13 @@ def test_groups_and_classes_are_both_named():
     names = [part.name for part in found.parts if not part.certified]
     listed = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     assert len(names) > 8
-    assert words(found).endswith(f"There are too few rows of {listed}, so sets always hold them.")
-    assert found.warning == f"There are too few rows of {listed}, so sets always hold them."
+    assert words(found).endswith(
+        f"There are too few rows of {listed}, so sets always hold them; {found.n_needed} would do."
+    )
+    assert (
+        found.warning
+        == f"There are too few rows of {listed}, so sets always hold them; {found.n_needed} would do."
+    )
 
 
 def test_bounds_that_differ_between_parts_are_not_named():

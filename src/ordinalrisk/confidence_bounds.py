@@ -57,8 +57,8 @@ def checked_delta(delta: Any) -> Fraction:
     exact = as_fraction(delta, "delta")
     if not SMALLEST_DELTA <= exact < 1:
         raise ValueError(
-            "delta must lie strictly between 0 and 1; "
-            f"got {decimal_text(exact)}. For a confidence of 90 % write 0.1."
+            f"delta must lie strictly between 0 and 1; got {decimal_text(exact)}. It is the probability of "
+            "being wrong: for a confidence of 95 % write 0.05."
         )
     return exact
 

@@ -20,7 +20,7 @@ from ordinalrisk.combining import require_theorem
 from ordinalrisk.confidence_bounds import checked_bound, checked_delta
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.device import beside, to_host
-from ordinalrisk.exact import as_fraction, as_number
+from ordinalrisk.exact import as_fraction, as_number, decimal_text
 from ordinalrisk.growth import as_growth
 from ordinalrisk.guarantees import Guarantee, guarantee_of, guarantee_of_all
 from ordinalrisk.hull import Ends, ends_by_label, ends_by_row
@@ -146,9 +146,14 @@ class RiskController:
         self.randomize = randomize
         if bound != "auto":
             checked_bound(bound)
-        if delta is not None:
-            checked_delta(delta)
-        elif bound != "auto":
+        if delta is not None and (wrong := checked_delta(delta)) > Fraction(1, 2):
+            rest = decimal_text(1 - wrong)
+            warnings.warn(
+                f"delta={delta} keeps alpha with probability {rest} only; for a confidence of "
+                f"{decimal_text(wrong)} write delta={rest}.",
+                stacklevel=2,
+            )
+        if delta is None and bound != "auto":
             raise ValueError(f"bound={bound!r} is for delta; give a delta too.")
         require_theorem(self.options)
 

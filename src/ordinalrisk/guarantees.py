@@ -154,7 +154,8 @@ class Guarantee:
         if not names:
             return ""
         held = "so their sets hold all labels" if self.parts[0].label is None else "so sets always hold them"
-        return f"There are too few {self.unit}s of {listed(names)}, {held}."
+        needed = max(part.n_needed for part in self.parts if not part.certified)
+        return f"There are too few {self.unit}s of {listed(names)}, {held}; {needed} would do."
 
     @property
     def warning(self) -> str | None:

@@ -114,8 +114,10 @@ class IntervalSet:
 
     def to_pandas(self, index: Any = None) -> pd.DataFrame:
         """A pandas frame with columns ``lower``, ``upper`` and ``size``."""
-        import pandas as pd
-
+        try:
+            import pandas as pd
+        except ModuleNotFoundError:
+            raise ModuleNotFoundError("to_pandas needs pandas: pip install pandas.") from None
         return pd.DataFrame(self._columns(), index=index)
 
     def to_polars(self) -> pl.DataFrame:

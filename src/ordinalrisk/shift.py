@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from ordinalrisk.growth import require_valid
 from ordinalrisk.labels import Classes, class_indices, require_column_order, resolve_classes
 from ordinalrisk.probabilities import as_matrix, to_numpy
+from ordinalrisk.row_names import listed
 from ordinalrisk.splitting import split_folds
 
 Ratios = NDArray[np.float64]
 
+_ROUNDING = 1e-9  # of a solved system
 _FEW = 10  # rows that count as fewer than one in so many deserve a warning
 
 
@@ -158,6 +160,11 @@ def label_ratios(proba_cal: Any, y_cal: Any, proba_new: Any, *, classes: Any = N
     classes : sequence, optional
         The labels in order, as for :class:`RiskController`.
 
+    Warns
+    -----
+    UserWarning
+        Where that was needed: the predictions then tell little about some classes.
+
     Returns
     -------
     array of float of shape (K,)
@@ -189,6 +196,13 @@ def label_ratios(proba_cal: Any, y_cal: Any, proba_new: Any, *, classes: Any = N
     predicted = np.bincount(new.argmax(axis=1), minlength=K) / len(new)
     _require_regular(confusion, known)
     ratios: Any = np.linalg.solve(confusion, predicted)
+    negative = [repr(label) for label in known[ratios < -_ROUNDING].tolist()]
+    if negative:
+        warnings.warn(
+            f"The predictions can hardly tell how the share of {listed(negative)} has shifted: its ratio "
+            "came out negative, and all are uncertain. Take more rows, or merge classes that are confused.",
+            stacklevel=2,
+        )
     if (ratios < 0).any():
         from scipy.optimize import nnls
 

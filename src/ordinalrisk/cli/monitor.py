@@ -88,7 +88,10 @@ def monitor(
                 predictor.finish()
     with terminal.writing_to(state, "STATE"):
         watching.save(state)
-    terminal.print_sentences(console, [_in_words(watching, before)])
+    told = [_in_words(watching, before)]
+    if not controller.calibration_.strata.is_one:
+        told.append("This watches the mean over all rows, not each group or class by itself.")
+    terminal.print_sentences(console, told)
     if watching.alarm_:
         raise typer.Exit(_ALARM)
 
@@ -139,10 +142,11 @@ def _in_words(watching: RiskMonitor, before: int) -> str:
     seen = f"{n_rows:,} rows, {n_rows - before:,} of them new, the mean loss is {watching.risk_:.4g}"
     if watching.alarm_:
         return (
-            f"Alarm at row {watching.alarm_row_:,}: after {seen}, and that the expected loss is at most "
-            f"{alpha} is refuted; this is false with probability {delta} at most."
+            f"Alarm at row {watching.alarm_row_:,}: after {seen}. If the expected loss were at most {alpha}, "
+            f"the probability of ever seeing an alarm would be {delta} at most. Calibrate anew on recent "
+            "rows, and watch that calibration with a new STATE."
         )
     return (
-        f"No alarm: after {seen}, and the evidence against an expected loss of at most {alpha} is "
-        f"{watching.evidence_:.3g}, of which {float(1 / as_fraction(watching.delta)):.4g} would be an alarm."
+        f"No alarm: after {seen}. The evidence against an expected loss of at most {alpha} is "
+        f"{watching.evidence_:.3g}; an alarm takes {float(1 / as_fraction(watching.delta)):.4g}."
     )

@@ -35,7 +35,7 @@ def report(
     \b
     Examples:
       ordinalrisk report cal.json test.parquet -o report.html
-      ordinalrisk report cal.json test.csv --group site
+      ordinalrisk report by_site.json test.csv --group clinic
     """  # noqa: D301
     options.require_files()
     for package in ("plotly", "jinja2"):

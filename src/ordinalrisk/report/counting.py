@@ -392,8 +392,10 @@ class AtOwnThresholds(Counted):
 
     @property
     def smallest_alpha(self) -> Fraction | None:
-        """The smallest risk that can be certified for some part; None if none can."""
-        return min((found.lowest for found in self._ranges if found is not None), default=None)
+        """The smallest risk that can be certified for every part; None if none can."""
+        if any(found is None for found in self._ranges):
+            return None
+        return max(found.lowest for found in self._ranges if found is not None)
 
     @property
     def n_clusters(self) -> int | None:
