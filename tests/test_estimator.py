@@ -600,7 +600,10 @@ def test_options_reach_the_controller(options):
     X, y = ordinal_data(400)
     model = OrdinalRiskClassifier(LogisticRegression(), alpha=0.2, random_state=0, **options).fit(X, y)
     expected = RiskController(alpha=0.2, classes=range(4), **options)
-    _, held_out = _stratified_split(y, 0.25, 0)
+    _, held_out = model._split(y, None)
+    stratified = np.array_equal(held_out, _stratified_split(y, 0.25, 0)[1])
+    assert stratified == ("delta" not in options), "bounds with confidence are for independent draws"
+    assert len(held_out) == 100
     proba = model.estimator_.predict_proba(X)
     expected.calibrate(proba[held_out], y[held_out])
     assert model.controller_.threshold_ == expected.threshold_
