@@ -677,6 +677,11 @@ def test_the_calibration_rows_and_groups_without_test_rows_say_nothing():
     assert parts["2"]["verdict"] == "agrees"
 
 
+def test_a_delta_that_was_meant_as_a_confidence_is_noted():
+    result = calibrate("rows.csv", *PLAIN, "--delta", "0.95")
+    assert "Note: delta=0.95 keeps alpha with probability 0.05 only" in " ".join(result.output.split())
+
+
 def test_a_guarantee_with_probability_leaves_no_room_for_the_calibration():
     """The same excess is chance for an average over calibrations of few rows, and a sign with delta."""
     few = OLD.table.slice(0, 40)

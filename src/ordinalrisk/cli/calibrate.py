@@ -132,15 +132,16 @@ def calibrate(
         asked = columns.Asked(scores, label, logits, rescale, group, cluster, weight_col)
         where, labels = columns.chosen(source, asked, given, terminal.note)
         costs = options.loss_of(loss, weights, positions, power, under, over, natural_units, labels)
-        controller = RiskController(
-            costs,
-            options.alpha_of(alpha, labels),
-            rule,
-            labels,
-            condition_on="label" if per_class else None,
-            randomize=randomize,
-            **likely,
-        )
+        with terminal.noting_warnings(console):
+            controller = RiskController(
+                costs,
+                options.alpha_of(alpha, labels),
+                rule,
+                labels,
+                condition_on="label" if per_class else None,
+                randomize=randomize,
+                **likely,
+            )
         _require_alpha(controller, len(labels))
         ratios = options.numbers(class_weights, "--class-weights")
         with (
