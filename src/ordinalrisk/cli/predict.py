@@ -80,7 +80,7 @@ def predict(
         )
         kept = _kept(source, keep, where.scores)
         risk = options.another_alpha(alpha, controller)
-        if warning := controller.guarantee(risk).warning:
+        if risk is None and (warning := controller.guarantee().warning):  # else predictions warn of it
             terminal.note(warning)
         with (
             terminal.writing_to(out),
