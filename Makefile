@@ -5,13 +5,16 @@ BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 INSTALL = $(PIP) --editable
 
-.PHONY: demo test lint check bench clean
+.PHONY: demo test coverage lint check bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ordinalrisk demo
 
 test: $(VENV)/.test
 	$(BIN)/ordinalrisk warmup # once, and not in each process of the tests
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+coverage: $(VENV)/.test # a quarter slower, so not part of every test run
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --cov --cov-report term-missing:skip-covered
 
 lint: $(VENV)/.test
