@@ -13,7 +13,6 @@ and so does the new row (Tibshirani et al. 2019, Angelopoulos et al. 2024):
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -215,12 +214,11 @@ class HighProbability(Promise):
         return confidence_bounds.units_needed(self.bound_for(stratum), relative, self.delta)
 
 
-def warn_if_uncertified(alpha: Fraction, bound: Fraction, n_rows: int, stacklevel: int = 3) -> None:
-    """Say so where there are too few calibration rows, at the caller's caller's line by default."""
-    needed = rows_needed(alpha, bound)
-    if n_rows < needed:
-        warnings.warn(
-            f"alpha={decimal_text(alpha)} needs at least {needed} calibration rows for a loss bounded by "
-            f"{decimal_text(bound)}; got {n_rows}, so every set is the full scale.",
-            stacklevel=stacklevel,
-        )
+def too_few(
+    alpha: Fraction, bound: Fraction, n_rows: int, needed: int, unit: str = "row", also: str = ""
+) -> str:
+    """What to say where there are too few calibration rows for anything to be certified."""
+    return (
+        f"alpha={decimal_text(alpha)} needs at least {needed} calibration {unit}s for a loss bounded by "
+        f"{decimal_text(bound)}{also}; got {n_rows}, so every set is the full scale."
+    )

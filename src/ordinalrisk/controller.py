@@ -28,7 +28,6 @@ from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.labels import Classes, as_classes, class_indices, require_column_order, resolve_classes
 from ordinalrisk.losses import as_loss
 from ordinalrisk.probabilities import as_matrix, to_numpy
-from ordinalrisk.row_names import listed
 from ordinalrisk.score_columns import ScoreColumns
 from ordinalrisk.thresholds import Thresholds
 
@@ -254,7 +253,7 @@ class RiskController:
         return Calibrator(
             costs,
             self.growth,
-            self._promise,
+            self.promise,
             known,
             by_label=self.condition_on == "label",
             class_weight=class_weight,
@@ -262,12 +261,12 @@ class RiskController:
 
     def adopt(self, calibration: Calibration) -> RiskController:
         """Take over a calibration that was made for this loss, growth rule and risk."""
-        return self._adopted(calibration, self._thresholds_at(self.alpha, calibration))
+        return self._adopted(calibration, self.thresholds_at(self.alpha, calibration))
 
     def _finished(self, calibration: Calibration) -> RiskController:
         """Take it over, and say first where there are too few rows: a warning may be an error."""
-        thresholds = self._thresholds_at(self.alpha, calibration)
-        self._warn_if_uncertified(thresholds, self.alpha, calibration, stacklevel=4)
+        thresholds = self.thresholds_at(self.alpha, calibration)
+        self._warn_if_uncertified(thresholds, calibration, stacklevel=4)
         return self._adopted(calibration, thresholds)
 
     def _adopted(self, calibration: Calibration, thresholds: Thresholds) -> RiskController:
@@ -323,14 +322,14 @@ class RiskController:
           1  2
         """
         self._require_calibrated()
-        thresholds = self._thresholds if alpha is None else self._thresholds_at(alpha, self.calibration_)
+        thresholds = self._thresholds if alpha is None else self.thresholds_at(alpha, self.calibration_)
         matrix = as_matrix(proba)
         K = matrix.shape[1]
         if len(self.classes_) != K:
             raise ValueError(f"proba has {K} columns, but the calibration had {len(self.classes_)} classes.")
         require_column_order(proba, self.classes_)
         if alpha is not None:
-            self._warn_if_uncertified(thresholds, alpha, self.calibration_, stacklevel=3)
+            self._warn_if_uncertified(thresholds, self.calibration_, stacklevel=3)
         given = self.growth.given_points(point_labels, matrix)
         applied = thresholds.of_rows(
             len(matrix), groups=groups, unseen_groups=unseen_groups, sample_weight=sample_weight, seed=seed
@@ -354,12 +353,13 @@ class RiskController:
         Single labels already achieve it: the risk saturates below 0.1.
         """
         self._require_calibrated()
-        return self._guarantee(self.alpha if alpha is None else alpha, self.calibration_)
+        thresholds = self._thresholds if alpha is None else self.thresholds_at(alpha, self.calibration_)
+        return self._guarantee(thresholds, self.calibration_)
 
     def threshold_at(self, alpha: Any) -> Any:
         """What ``threshold_`` would be at another risk."""
         self._require_calibrated()
-        values = self._thresholds_at(alpha, self.calibration_).values
+        values = self.thresholds_at(alpha, self.calibration_).values
         return self.calibration_.strata.named(values, self.classes_)
 
     @property
@@ -400,7 +400,8 @@ class RiskController:
         return matrix, labels, resolved
 
     @property
-    def _promise(self) -> Promise:
+    def promise(self) -> Promise:
+        """What is promised of the expected loss."""
         if self.delta is None:
             return Expectation()
         return HighProbability(as_fraction(self.delta), self.bound)
@@ -424,49 +425,42 @@ class RiskController:
         risks = by_class(alpha, classes, "alpha")
         return [checked_alpha(as_fraction(risk, "alpha"), costs.bound) for risk in risks]
 
-    def _part_alphas(self, alpha: Any, calibration: Calibration) -> list[Fraction]:
+    def part_alphas(self, alpha: Any, calibration: Calibration) -> list[Fraction]:
         """The risk of each stratum."""
         alphas = self._alphas(alpha, calibration.classes, calibration.costs)
         labels = [part.label or 0 for part in calibration.strata.parts]
         return [alphas[label] if len(alphas) > 1 else alphas[0] for label in labels]
 
-    def _thresholds_at(self, alpha: Any, calibration: Calibration) -> Thresholds:
-        alphas = self._part_alphas(alpha, calibration)
-        return Thresholds(calibration, self._promise, alphas, randomize=self.randomize)
+    def thresholds_at(self, alpha: Any, calibration: Calibration) -> Thresholds:
+        """The thresholds of a calibration at a risk, to be used on rows."""
+        alphas = self.part_alphas(alpha, calibration)
+        return Thresholds(calibration, self.promise, alphas, randomize=self.randomize)
 
-    def _guarantee(self, alpha: Any, calibration: Calibration) -> Guarantee:
+    def _guarantee(self, thresholds: Thresholds, calibration: Calibration) -> Guarantee:
         strata, classes = calibration.strata, calibration.classes.tolist()
         parts = [
             guarantee_of(
-                self._promise,
+                self.promise,
                 part,
-                risk,
+                alpha,
+                threshold,
                 unit=calibration.unit,
                 shift=calibration.shift,
                 randomized=self.randomize,
                 group=None if strata.groups is None or part.group is None else strata.groups[part.group],
                 label=None if part.label is None else classes[part.label],
             )
-            for part, risk in zip(strata.parts, self._part_alphas(alpha, calibration), strict=True)
+            for part, alpha, threshold in zip(strata.parts, thresholds.alphas, thresholds.values, strict=True)
         ]
         if not strata.is_one:
             return guarantee_of_all(parts)
-        if calibration.class_weights is None:
-            return parts[0]
-        heavy = self._thresholds_at(alpha, calibration).too_heavy_classes
-        return replace(parts[0], always_held=tuple(heavy))
+        return replace(parts[0], always_held=tuple(thresholds.too_heavy_classes))
 
-    def _warn_if_uncertified(
-        self, thresholds: Thresholds, alpha: Any, calibration: Calibration, stacklevel: int
-    ) -> None:
-        if -math.inf in thresholds.values:
-            warnings.warn(str(self._guarantee(alpha, calibration).warning), stacklevel=stacklevel)
-        elif heavy := thresholds.too_heavy_classes:
-            warnings.warn(
-                f"class_weight of {listed(map(repr, heavy))} is so large, beside the calibration rows, that "
-                "nothing can be certified for it: sets always hold it.",
-                stacklevel=stacklevel,
-            )
+    def _warn_if_uncertified(self, thresholds: Thresholds, calibration: Calibration, stacklevel: int) -> None:
+        if (
+            -math.inf in thresholds.values or thresholds.too_heavy_classes
+        ):  # else the curve need not be sorted
+            warnings.warn(str(self._guarantee(thresholds, calibration).warning), stacklevel=stacklevel)
 
     def _ends(
         self, matrix: Any, thresholds: NDArray[np.float64], given: NDArray[np.int64] | None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from ordinalrisk.calibration import HighProbability, Promise
+from ordinalrisk.calibration import HighProbability, Promise, too_few
 from ordinalrisk.exact import decimal_text
 from ordinalrisk.row_names import listed
 from ordinalrisk.strata import Stratum
@@ -91,7 +91,7 @@ class Guarantee:
         cluster = self.unit == "cluster"
         what = f"{'mean ' if cluster else ''}loss of a new {'cluster' if cluster else 'case'}{self._whose()}"
         return (
-            f"{likely} expected {what} is at most {self._at_most()}, {self._condition()} ({self._numbers()})."
+            f"{likely} expected {what} is at most {self._at_most()}, {self.condition()} ({self._numbers()})."
         )
 
     def _whose(self) -> str:
@@ -111,7 +111,8 @@ class Guarantee:
             return decimal_text(self.alpha)
         return listed(f"{decimal_text(alpha)} for {label!r}" for label, alpha in alphas)
 
-    def _condition(self) -> str:
+    def condition(self) -> str:
+        """On what the promise depends."""
         rows = "clusters" if self.unit == "cluster" else "rows"
         if self.shift == "covariates":
             return "if the weights are the likelihood ratios of its population to that of the rows"
@@ -135,8 +136,7 @@ class Guarantee:
             few = "They are too few, so every set holds all labels."
             return f"{few} At least {self.n_needed} {self.unit}s are needed."
         if self.always_held:
-            held = listed(map(repr, self.always_held))
-            return f"The weights of {held} are too large for so few rows, so sets always hold these classes."
+            return self._always_held()
         if self.saturated:
             return f"Single labels already achieve it: the risk saturates below {alpha}."
         if self.lower_bound is None or self.lower_bound <= 0:
@@ -148,6 +148,12 @@ class Guarantee:
             f"{least} and never more than M = {self.most_tied} of them, the most seen here, change their "
             "loss at one level (Theorem 4)."
         )
+
+    def _always_held(self) -> str:
+        if not self.always_held:
+            return ""
+        held = listed(map(repr, self.always_held))
+        return f"The weights of {held} are too large for so few rows, so sets always hold these classes."
 
     def _uncertified_parts(self) -> str:
         names = [part.name for part in self.parts if not part.certified]
@@ -161,15 +167,11 @@ class Guarantee:
     def warning(self) -> str | None:
         """What to say where there are too few rows, if there are."""
         if self.certified:
-            return None
+            return self._always_held() or None
         if self.parts:
             return self._uncertified_parts()
-        needs = f"alpha={decimal_text(self.alpha)} needs at least {self.n_needed} calibration {self.unit}s"
         likely = "" if self.delta is None else f" and delta={decimal_text(self.delta)}"
-        return (
-            f"{needs} for a loss bounded by {decimal_text(self.bound)}{likely}; got {self.n_rows}, so every "
-            "set is the full scale."
-        )
+        return too_few(self.alpha, self.bound, self.n_rows, self.n_needed, self.unit, likely)
 
     @property
     def name(self) -> str:
@@ -183,6 +185,7 @@ def guarantee_of(
     promise: Promise,
     stratum: Stratum,
     alpha: Fraction,
+    threshold: float,
     *,
     unit: str,
     shift: str | None,
@@ -190,9 +193,8 @@ def guarantee_of(
     group: Any,
     label: Any,
 ) -> Guarantee:
-    """The guarantee of one stratum in numbers."""
+    """The guarantee of one stratum at its threshold, in numbers."""
     curve = stratum.curve
-    threshold = promise.threshold(stratum, alpha)
     inner = math.isfinite(threshold) and shift is None
     slack = (1 if randomized else curve.most_tied + 2) * curve.bound / (curve.n_rows + 1)
     likely = promise if isinstance(promise, HighProbability) else None

@@ -37,7 +37,7 @@ class Thresholds:
     def __init__(
         self, calibration: Calibration, promise: Promise, alphas: Sequence[Fraction], *, randomize: bool
     ) -> None:
-        self._calibration, self._alphas, self._randomize = calibration, alphas, randomize
+        self._calibration, self.alphas, self._randomize = calibration, alphas, randomize
         self._strata = calibration.strata
         self.values = [
             promise.threshold(part, alpha) for part, alpha in zip(self._strata.parts, alphas, strict=True)
@@ -98,14 +98,14 @@ class Thresholds:
         return numbers
 
     def _by_class_weight(self, weights: Sequence[Fraction]) -> NDArray[np.float64]:
-        curve, alpha = self._strata.parts[0].curve, self._alphas[0]
+        curve, alpha = self._strata.parts[0].curve, self.alphas[0]
         return np.array([threshold_by_weight(curve, alpha, weight) for weight in weights])
 
     @cached_property
     def _by_row_weight(self) -> list[ThresholdsByWeight]:
         return [
             ThresholdsByWeight(part.curve, alpha)
-            for part, alpha in zip(self._strata.parts, self._alphas, strict=True)
+            for part, alpha in zip(self._strata.parts, self.alphas, strict=True)
         ]
 
     def _by_weight(
@@ -135,7 +135,7 @@ class Thresholds:
         """Above the threshold for as many rows as the budget has room for."""
         shares = [
             float(math.floor(share_beyond(part.curve, alpha) * 2**53)) / 2**53
-            for part, alpha in zip(self._strata.parts, self._alphas, strict=True)
+            for part, alpha in zip(self._strata.parts, self.alphas, strict=True)
         ]
         coins = _generator(seed).random(len(rows))
         beyond = coins < np.array([*shares, 0.0])[rows]

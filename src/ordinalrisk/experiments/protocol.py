@@ -8,6 +8,7 @@ over trials whatever the rows are.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.calibration import warn_if_uncertified
+from ordinalrisk.calibration import rows_needed, too_few
 from ordinalrisk.exact import as_fraction
 from ordinalrisk.experiments.fixed_rows import FixedRows
 from ordinalrisk.growth import GrowthRule
@@ -190,7 +191,9 @@ def repeat_trials(
         raise ValueError(f"trials must be at least 1; got {trials}.")
     n_rows = next(iter(rows.values())).n_rows
     for bound in {fixed.costs.bound for fixed in rows.values()}:
-        warn_if_uncertified(as_fraction(min(alphas)), bound, n_rows // 2)
+        alpha, n_calibration = as_fraction(min(alphas)), n_rows // 2
+        if n_calibration < (needed := rows_needed(alpha, bound)):
+            warnings.warn(too_few(alpha, bound, n_calibration, needed), stacklevel=2)
     with ThreadPoolExecutor() as pool:
         for trial in range(trials):
             calibration, _ = halves(n_rows, trial, seed)

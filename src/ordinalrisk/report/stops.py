@@ -91,7 +91,7 @@ def stops_apart(
     (['1/5', '3/10', '2/5', '1/2'], Fraction(2, 25))
     """
     calibration, alpha = controller.calibration_, controller.alpha
-    own = controller._part_alphas(alpha, calibration)
+    own = controller.part_alphas(alpha, calibration)
     by_class = isinstance(alpha, Mapping)
     whole = [Fraction(1) if by_class else own[0]]
     scales = own if by_class else [Fraction(1)] * len(own)
