@@ -81,14 +81,14 @@ CALIBRATIONS = {
         [],
     ),
     "group": (["--group", "site"], {}, ["groups"]),
-    "cluster": (["--cluster", "patient"], {}, ["clusters"]),
+    "cluster": (["--cluster-col", "patient"], {}, ["clusters"]),
     "cluster with delta": (
-        ["--cluster", "patient", "--delta", "0.3", "--bound", "betting"],
+        ["--cluster-col", "patient", "--delta", "0.3", "--bound", "betting"],
         {"delta": 0.3, "bound": "betting"},
         ["clusters"],
     ),
     "group, cluster and delta": (
-        ["--group", "site", "--cluster", "patient", "--delta", "0.3"],
+        ["--group", "site", "--cluster-col", "patient", "--delta", "0.3"],
         {"delta": 0.3},
         ["groups", "clusters"],
     ),
@@ -167,7 +167,7 @@ def test_a_class_whose_name_has_a_comma_or_an_equals_sign_has_its_own_risk():
 
 
 def test_the_installed_command_calibrates_predicts_and_evaluates(tmp_path):
-    options = ["--group", "site", "--cluster", "patient", "--delta", "0.3"]
+    options = ["--group", "site", "--cluster-col", "patient", "--delta", "0.3"]
     done = [
         run("calibrate", "rows.csv", *PLAIN, *options, "-o", "cal.json"),
         run("predict", "cal.json", "new.parquet", "-o", "sets.parquet"),
@@ -187,7 +187,7 @@ def test_the_installed_command_calibrates_predicts_and_evaluates(tmp_path):
 
 
 def test_columns_are_kept_with_the_calibration_and_found_by_name():
-    where = ["--group", "site", "--cluster", "patient"]
+    where = ["--group", "site", "--cluster-col", "patient"]
     calibrate("rows.parquet", *PLAIN, *where)
     columns = orisk.RiskController.load("cal.json").columns_
     assert columns == ScoreColumns(("p0", "p1", "p2"), "y", group="site", cluster="patient")
@@ -198,7 +198,7 @@ def test_columns_are_kept_with_the_calibration_and_found_by_name():
     for command in (["evaluate"], ["predict", "-o", "sets.csv"]):
         results = []
         for name, given in {"new.csv": [], "shuffled.csv": [], "renamed.csv": ["--group", "clinic"]}.items():
-            given = [*given, "--cluster", "person"] if given and command == ["evaluate"] else given
+            given = [*given, "--cluster-col", "person"] if given and command == ["evaluate"] else given
             results.append(succeeds(command[0], "cal.json", name, *command[1:], *given).stdout)
         assert results[0] == results[1] == results[2]
 
@@ -292,7 +292,7 @@ def test_options_that_change_nothing_give_the_same_thresholds(name):
     calibrate(name, *PLAIN, "--group", "site")
     assert orisk.RiskController.load("cal.json").threshold_ == {"all": plain}
     with_column(OLD, "patient", [f"P{i}" for i in range(300)], name)
-    calibrate(name, *PLAIN, "--cluster", "patient")
+    calibrate(name, *PLAIN, "--cluster-col", "patient")
     assert orisk.RiskController.load("cal.json").threshold_ == plain
     with_column(OLD, "ratio", [3] * 300, name)
     calibrate(name, *PLAIN, "--weight-col", "ratio")
@@ -324,7 +324,7 @@ GIVEN = {
     "delta": ["--delta", "0.1"],
     "condition_on": ["--per-class"],
     "groups": ["--group", "site"],
-    "clusters": ["--cluster", "patient"],
+    "clusters": ["--cluster-col", "patient"],
     "sample_weight": ["--weight-col", "ratio"],
     "class_weight": ["--class-weights", "1,1,2"],
     "randomize": ["--randomize"],
@@ -391,13 +391,13 @@ def test_options_that_make_no_sense_are_wrong_usage(options, line):
     [
         (["--group", "p0", "--scores", "p0,p1,p2"], "column 'p0' can't be a score and the group; correct"),
         (["--group", "y"], "column 'y' can't be the label and the group; correct --group."),
-        (["--cluster", "y", "--label", "y"], "column 'y' can't be the label and the cluster; correct"),
+        (["--cluster-col", "y", "--label", "y"], "column 'y' can't be the label and the cluster; correct"),
         (
-            ["--group", "site", "--cluster", "site"],
-            "column 'site' can't be the group and the cluster; correct --cluster.",
+            ["--group", "site", "--cluster-col", "site"],
+            "column 'site' can't be the group and the cluster; correct --cluster-col.",
         ),
         (["--group", "city"], "there is no column 'city' (there are site, patient, ratio, p0, p1, p2, y); "),
-        (["--cluster", "who"], "there is no column 'who'"),
+        (["--cluster-col", "who"], "there is no column 'who'"),
         (["--weight-col", "w"], "there is no column 'w'"),
     ],
 )
@@ -423,9 +423,9 @@ def spoiled(values, wrong):
     return [*values[:150], wrong, *values[151:]]
 
 
-@pytest.mark.parametrize(("column", "option"), [("site", "--group"), ("patient", "--cluster")])
+@pytest.mark.parametrize(("column", "option"), [("site", "--group"), ("patient", "--cluster-col")])
 def test_a_missing_name_is_said_with_its_place(column, option):
-    role = option.removeprefix("--")
+    role = option.removeprefix("--").removesuffix("-col")
     values = OLD.table.column(column).to_pylist()
     for name in ("rows.csv", "rows.parquet"):
         with_column(OLD, column, spoiled(values, None), name)
@@ -517,8 +517,8 @@ def test_options_of_one_command_that_do_not_fit_are_wrong_usage():
     calibrate("rows.csv", *PLAIN)
     line = refusal(2, "predict", "cal.json", "new.csv", "-o", "s.csv", "--unseen-groups", "full")
     assert line == "--unseen-groups: the calibration was made without groups; leave it out."
-    line = refusal(2, "evaluate", "cal.json", "new.csv", "--cluster", "patient")
-    assert line == "--cluster: the calibration was made without clusters; leave it out."
+    line = refusal(2, "evaluate", "cal.json", "new.csv", "--cluster-col", "patient")
+    assert line == "--cluster-col: the calibration was made without clusters; leave it out."
 
 
 def test_a_calibration_of_the_library_needs_the_columns_named():
@@ -527,14 +527,14 @@ def test_a_calibration_of_the_library_needs_the_columns_named():
     line = refusal(2, "predict", "cal.json", "new.csv", "-o", "sets.csv")
     assert line.endswith("was made with groups, but from no file; name their column with --group.")
     line = refusal(2, "evaluate", "cal.json", "new.csv", "--group", "site")
-    assert line.endswith("was made with clusters, but from no file; name their column with --cluster.")
+    assert line.endswith("was made with clusters, but from no file; name their column with --cluster-col.")
     succeeds("predict", "cal.json", "new.csv", "-o", "sets.csv", "--group", "site")
     found = intervals(read_rows(Path("sets.csv").read_bytes(), "sets.csv"))
     assert found == expected_intervals(controller, NEW.proba, groups=NEW.site)
 
 
 def test_a_file_without_the_column_of_the_groups_says_so():
-    calibrate("rows.csv", *PLAIN, "--group", "site", "--cluster", "patient")
+    calibrate("rows.csv", *PLAIN, "--group", "site", "--cluster-col", "patient")
     write_table(NEW.table.drop(["site"]), "new.csv")
     for command in (["predict", "-o", "sets.csv"], ["evaluate"]):
         line = refusal(1, command[0], "cal.json", "new.csv", *command[1:])
@@ -542,7 +542,7 @@ def test_a_file_without_the_column_of_the_groups_says_so():
         assert line.endswith("name the right one with --group.")
     write_table(NEW.table.drop(["patient"]), "new.csv")
     succeeds("predict", "cal.json", "new.csv", "-o", "sets.csv")
-    assert refusal(1, "evaluate", "cal.json", "new.csv").endswith("name the right one with --cluster.")
+    assert refusal(1, "evaluate", "cal.json", "new.csv").endswith("name the right one with --cluster-col.")
 
 
 def test_weights_too_large_for_a_guarantee_are_counted_once_for_all_batches():
@@ -609,7 +609,7 @@ def test_an_evaluation_by_class_has_the_intervals_of_the_library():
 
 @BOTH
 def test_every_cluster_counts_once(name):
-    calibrate(name, *PLAIN, "--cluster", "patient")
+    calibrate(name, *PLAIN, "--cluster-col", "patient")
     document = evaluated(name.replace("rows", "new"))
     sets = orisk.RiskController.load("cal.json").predict_set(NEW.proba)
     losses, patients = metrics.losses(NEW.y, sets), np.array(NEW.patient)
@@ -621,7 +621,7 @@ def test_every_cluster_counts_once(name):
     low, high = whole["risk"][1:]
     near = 1.96 * np.std(means) / np.sqrt(len(means))
     assert (high - low) / 2 == pytest.approx(near, rel=0.15)
-    calibrate(name, *PLAIN, "--cluster", "patient", "--group", "site")
+    calibrate(name, *PLAIN, "--cluster-col", "patient", "--group", "site")
     document = evaluated(name.replace("rows", "new"))
     groups = NEW.extras(name, "groups")["groups"]
     losses = metrics.losses(
@@ -838,7 +838,7 @@ def test_a_monitor_that_makes_no_sense_is_wrong_usage():
     calibrate("rows.csv", *DIVERGENCE)
     line = refusal(2, "monitor", "watch.json", "cal.json", "new.csv")
     assert line == "watch.json watches another loss than that of the calibration; name another STATE."
-    calibrate("rows.csv", *PLAIN, "--cluster", "patient")
+    calibrate("rows.csv", *PLAIN, "--cluster-col", "patient")
     assert "the calibration is by cluster" in refusal(2, "monitor", "w.json", "cal.json", "new.csv")
     calibrate("rows.csv", *BY_CLASS)
     line = refusal(2, "monitor", "w.json", "cal.json", "new.csv")

@@ -720,7 +720,7 @@ def test_the_command_finds_groups_and_clusters_by_name(draw, tmp_path):
     arguments = ["report", str(tmp_path / "cal.json"), str(tmp_path / "test.csv"), "-o", str(out)]
     refused = CliRunner().invoke(app, arguments)
     assert refused.exit_code != 0
-    done = CliRunner().invoke(app, [*arguments, "--group", "site", "--cluster", "patient"])
+    done = CliRunner().invoke(app, [*arguments, "--group", "site", "--cluster-col", "patient"])
     assert done.exit_code == 0, done.output
     found = json.loads(out.with_suffix(".json").read_text())
     expected = summarise(
@@ -735,5 +735,6 @@ def test_the_command_finds_groups_and_clusters_by_name(draw, tmp_path):
     for ours, theirs in zip(found["stops"], expected["stops"], strict=True):
         assert ours["risk"] == theirs["risk"]
         assert ours["strata"] == theirs["strata"]
-    wrong = CliRunner().invoke(app, [*arguments, "--group", "site", "--cluster", "patient", "--seed", "1"])
+    told = ["--group", "site", "--cluster-col", "patient", "--seed", "1"]
+    wrong = CliRunner().invoke(app, [*arguments, *told])
     assert wrong.exit_code == 2

@@ -7,6 +7,7 @@ done by :mod:`ordinalrisk.kernels.blake3_gpu`, and no data come to the host but 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,24 @@ def fingerprint(proba: Any, labels: Any, *, threads: int | None = None) -> str:
     header = torch.tensor(list(text), dtype=torch.uint8, device=proba.device)
     small_labels = labels.to(getattr(torch, _label_type(proba.shape[1]).name))
     return digest(torch.cat([header, device_digest(proba), device_digest(small_labels)])).hex()
+
+
+def of_parts(digests: Sequence[str]) -> str:
+    """The fingerprint of rows in several parts, such as files, from those of the parts in order.
+
+    That of a single part is its own.
+
+    Examples
+    --------
+    >>> one, other = (fingerprint(np.array([p]), np.array([1])) for p in ([0.5, 0.5], [0.25, 0.75]))
+    >>> of_parts([one]) == one, of_parts([one, other]) == of_parts([other, one])
+    (True, False)
+    """
+    if len(digests) == 1:
+        return digests[0]
+    header = f"{len(digests)} parts\n".encode()
+    whole: str = _hasher(0, 1).update(header + bytes.fromhex("".join(digests))).hexdigest()
+    return whole
 
 
 class Fingerprint:

@@ -64,7 +64,7 @@ def calibrate(
     group: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of groups, to keep alpha in each of them.")
     ] = None,
-    cluster: Annotated[
+    cluster_col: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of whom rows come from, such as patients.")
     ] = None,
     per_class: Annotated[
@@ -97,7 +97,7 @@ def calibrate(
           --natural-units --alpha 2 -o cal.json
       ordinalrisk calibrate scores.arrow --loss costs.csv --alpha 0.1 -o cal.json
       ordinalrisk calibrate scores.parquet --alpha 0.1 --delta 0.1 \\
-          --group hospital --cluster patient -o cal.json
+          --group hospital --cluster-col patient -o cal.json
     """  # noqa: D301
     options.require_files()
     options.require_input(scores_file)
@@ -109,7 +109,7 @@ def calibrate(
             "delta": delta is not None,
             "condition_on": per_class,
             "groups": group is not None,
-            "clusters": cluster is not None,
+            "clusters": cluster_col is not None,
             "sample_weight": weight_col is not None,
             "class_weight": class_weights is not None,
             "randomize": randomize,
@@ -129,7 +129,7 @@ def calibrate(
         rule = as_growth(growth) if point is None else GROWTH_RULES[as_growth(growth).name](point)
         if rule.point == "given":
             terminal.fail("--point given: point labels can't be given in a file.", code=2)
-        asked = columns.Asked(scores, label, logits, rescale, group, cluster, weight_col)
+        asked = columns.Asked(scores, label, logits, rescale, group, cluster_col, weight_col)
         where, labels = columns.chosen(source, asked, given, terminal.note)
         costs = options.loss_of(loss, weights, positions, power, under, over, natural_units, labels)
         with terminal.noting_warnings(console):

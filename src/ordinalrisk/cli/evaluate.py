@@ -32,7 +32,7 @@ def evaluate(
     rescale: options.Rescale = False,
     alpha: options.Alpha = None,
     group: options.Group = None,
-    cluster: options.Cluster = None,
+    cluster_col: options.ClusterColumn = None,
     weight_col: options.WeightColumn = None,
     seed: options.Seed = None,
     json: Annotated[Path | None, typer.Option(metavar="FILE", help="The same numbers as JSON.")] = None,
@@ -65,7 +65,7 @@ def evaluate(
     classes = controller.classes_.tolist()
     console = terminal.printer()
     with terminal.bad_data_is_one_line(), opened(test, input_format) as source:
-        asked = columns.Asked(scores, label, logits, rescale, group, cluster, weight_col)
+        asked = columns.Asked(scores, label, logits, rescale, group, cluster_col, weight_col)
         where = columns.found_again(
             source,
             controller.columns_,

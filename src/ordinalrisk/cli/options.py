@@ -29,7 +29,7 @@ IN_OPTIONS = {
     "bound": "--bound",
     "condition_on": "--per-class",
     "groups": "--group",
-    "clusters": "--cluster",
+    "clusters": "--cluster-col",
     "sample_weight": "--weight-col",
     "class_weight": "--class-weights",
     "randomize": "--randomize",
@@ -83,8 +83,9 @@ Alpha = Annotated[str | None, typer.Option(metavar="A", help="Another risk than 
 Group = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Column of the groups. [default: as calibrated]")
 ]
-Cluster = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="Column of the clusters. [default: as calibrated]")
+ClusterColumn = Annotated[
+    str | None,
+    typer.Option("--cluster-col", metavar="COLUMN", help="Column of the clusters. [default: as calibrated]"),
 ]
 WeightColumn = Annotated[
     str | None,

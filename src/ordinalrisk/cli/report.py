@@ -22,7 +22,7 @@ def report(
     logits: options.Logits = None,
     rescale: options.Rescale = False,
     group: options.Group = None,
-    cluster: options.Cluster = None,
+    cluster_col: options.ClusterColumn = None,
     weight_col: options.WeightColumn = None,
     seed: options.Seed = None,
     input_format: options.InputFormat = None,
@@ -59,7 +59,7 @@ def report(
     classes = controller.classes_
     console = terminal.printer()
     with terminal.bad_data_is_one_line(), opened(test, input_format) as source:
-        asked = columns.Asked(scores, label, logits, rescale, group, cluster, weight_col)
+        asked = columns.Asked(scores, label, logits, rescale, group, cluster_col, weight_col)
         where = columns.found_again(
             source,
             controller.columns_,

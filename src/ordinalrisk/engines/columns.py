@@ -21,7 +21,7 @@ from ordinalrisk.score_columns import ScoreColumns
 
 SCORE_PREFIXES = ("p", "proba", "prob", "probability", "probabilities", "score", "scores", "logit", "logits")
 LABEL_NAMES = ("label", "y", "y_true", "truth", "true_label", "target", "grade", "rating", "outcome", "class")
-ROLES = {"group": "--group", "cluster": "--cluster", "weight": "--weight-col"}
+ROLES = {"group": "--group", "cluster": "--cluster-col", "weight": "--weight-col"}
 """What a column can hold beside scores and label, and the option that names it."""
 
 Say = Callable[[str], None]
