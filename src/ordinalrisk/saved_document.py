@@ -9,11 +9,12 @@ import hashlib
 import json
 from collections.abc import Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ordinalrisk import __version__
 from ordinalrisk.atomic import replacing
+from ordinalrisk.engines.formats import FileError
+from ordinalrisk.engines.places import located
 
 HEADER = ("format", "schema_version", "package_version")
 
@@ -92,10 +93,9 @@ def refusal(path: str | PathLike[str], field: str, problem: str) -> RefusedError
 
 def _parsed(path: str | PathLike[str]) -> dict[str, Any]:
     try:
-        document = json.loads(
-            Path(path).read_text(encoding="utf-8"), object_pairs_hook=lambda pairs: _unrepeated(path, pairs)
-        )
-    except RefusedError:
+        text = located(path).read_text(encoding="utf-8")
+        document = json.loads(text, object_pairs_hook=lambda pairs: _unrepeated(path, pairs))
+    except (RefusedError, FileError):
         raise
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not a whole JSON file ({error}); nothing was loaded.") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePath
 
 FORMATS = ("csv", "parquet", "arrow", "jsonl")
 COMPRESSION = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
@@ -31,9 +31,9 @@ class FileError(ValueError):
     """What is wrong with a file: one line that names it, the place and the remedy."""
 
 
-def compression_of(path: Path) -> str | None:
+def compression_of(place: str | PurePath) -> str | None:
     """The compression that the file's name tells of."""
-    return COMPRESSION.get(path.suffix.lower())
+    return COMPRESSION.get(PurePath(str(place)).suffix.lower())
 
 
 def compression_by_first_bytes(start: bytes) -> str | None:
@@ -44,15 +44,16 @@ def compression_by_first_bytes(start: bytes) -> str | None:
     return None
 
 
-def format_by_name(path: Path) -> str | None:
+def format_by_name(place: str | PurePath) -> str | None:
     """The format that the file's name tells of, less its compression.
 
     Examples
     --------
-    >>> format_by_name(Path("scores.csv.gz")), format_by_name(Path("scores.dat"))
+    >>> format_by_name("s3://bucket/scores.csv.gz"), format_by_name("scores.dat")
     ('csv', None)
     """
-    plain = path.with_suffix("") if compression_of(path) else path
+    name = PurePath(str(place))
+    plain = name.with_suffix("") if compression_of(name) else name
     return _BY_SUFFIX.get(plain.suffix.lower())
 
 
@@ -67,3 +68,19 @@ def format_by_first_bytes(start: bytes) -> str:
 def one_line(error: BaseException) -> str:
     """An error's text on one line, without its final stop."""
     return " ".join(str(error).split()).rstrip(".")
+
+
+def renamed(name: str, target_format: str) -> str:
+    """A file's name with the ending of a format, in place of that of another.
+
+    Examples
+    --------
+    >>> renamed("part-0.csv.gz", "parquet"), renamed("part-0", "csv")
+    ('part-0.parquet', 'part-0.csv')
+    """
+    path = Path(name)
+    if compression_of(path):
+        path = path.with_suffix("")
+    if path.suffix.lower() in _BY_SUFFIX:
+        path = path.with_suffix("")
+    return f"{path}.{target_format}"

@@ -1,6 +1,7 @@
 """Tables of any size as Arrow record batches, a few rows at a time.
 
-A file is opened by its name as often as it is needed; a pipe is copied to a temporary file first. Text
+A file is opened by its name as often as it is needed, wherever it is stored; a pipe is copied to a temporary
+file first. Text
 formats carry no types worth trusting: columns that are asked for as numbers are read as such, and in CSV all
 others as the text they are.
 """
@@ -15,6 +16,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from math import inf
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,10 +30,12 @@ from ordinalrisk.engines.formats import (
     format_by_name,
     one_line,
 )
+from ordinalrisk.engines.places import BYTES_AHEAD, BYTES_AT_THE_START, StoredFile, located
 
 ROWS_AT_ONCE = 131_072
 BYTES_AT_ONCE = 1 << 23
 BYTES_BUFFERED = 1 << 20  # of each column: without, a whole row group is read at once
+STORED_BYTES_BUFFERED = 1 << 22  # the same where each piece is a request, which takes its time
 
 
 class Source(ABC):
@@ -49,11 +53,13 @@ class Source(ABC):
 
     format: ClassVar[str]
     types_are_guessed: ClassVar[bool] = False
+    bytes_ahead: ClassVar[int] = BYTES_AHEAD
     n_rows: int | None = None
 
-    def __init__(self, path: Path, name: str, compression: str | None) -> None:
+    def __init__(self, path: Path | StoredFile, name: str, compression: str | None) -> None:
         self.path, self.name, self.compression = path, name, compression
-        self._size = max(path.stat().st_size, 1)
+        size = path.stat().st_size if isinstance(path, Path) else path.size()
+        self._size = inf if size is None else max(size, 1)
         self._read: Any = None
         self._share = 0.0
         with self._explaining():
@@ -93,7 +99,10 @@ class Source(ABC):
         """The rows of some columns, in batches of any length."""
 
     def _opened(self) -> Any:
-        self._read = pa.OSFile(str(self.path), "rb")
+        if isinstance(self.path, Path):
+            self._read = pa.OSFile(str(self.path), "rb")
+        else:
+            self._read = pa.PythonFile(self.path.reading(self.bytes_ahead), mode="r")
         return pa.CompressedInputStream(self._read, self.compression) if self.compression else self._read
 
     @abstractmethod
@@ -116,6 +125,7 @@ class ParquetSource(Source):
     """Row groups, a batch at a time."""
 
     format = "parquet"
+    bytes_ahead = 0  # columns lie apart, and what follows a piece of one is not what is read next
 
     def _schema(self) -> pa.Schema:
         with self._file() as file:
@@ -129,7 +139,8 @@ class ParquetSource(Source):
     def _file(self) -> Any:
         from pyarrow import parquet
 
-        return parquet.ParquetFile(self._opened(), pre_buffer=False, buffer_size=BYTES_BUFFERED)
+        buffered = BYTES_BUFFERED if isinstance(self.path, Path) else STORED_BYTES_BUFFERED
+        return parquet.ParquetFile(self._opened(), pre_buffer=False, buffer_size=buffered)
 
     def _explained(self, error: Exception, columns: Sequence[str], numbers: Collection[str]) -> str:
         return f"is not a whole Parquet file ({one_line(error)}); copy or export it again"
@@ -323,10 +334,11 @@ _SOURCES: dict[str, type[Source]] = {
 
 
 @contextmanager
-def opened(path: Path, given_format: str | None = None) -> Iterator[Source]:
-    """The table in the file ``path``, or in standard input if that is ``-``."""
-    if path != PIPE and (path.is_file() or path.is_dir()):
-        yield _source(path, str(path), given_format, format_by_name(path))
+def opened(place: str | Path | StoredFile, given_format: str | None = None) -> Iterator[Source]:
+    """The table in the file at a place, or in standard input if that is ``-``."""
+    path = located(place)
+    if isinstance(path, StoredFile) or (path != PIPE and (path.is_file() or path.is_dir())):
+        yield _source(path, str(path), given_format, format_by_name(str(path)))
         return
     name = "standard input" if path == PIPE else str(path)
     if path == PIPE and sys.stdin is None:
@@ -344,14 +356,17 @@ def opened(path: Path, given_format: str | None = None) -> Iterator[Source]:
         yield _source(copy, name, given_format)
 
 
-def _source(path: Path, name: str, given_format: str | None, by_name: str | None = None) -> Source:
+def _source(
+    path: Path | StoredFile, name: str, given_format: str | None, by_name: str | None = None
+) -> Source:
     if path.is_dir():
         raise FileError(f"{name}: is a folder; name a file in it.")
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb") if isinstance(path, Path) else path.reading(BYTES_AT_THE_START) as file:
             compression = compression_by_first_bytes(file.read(4))
-        with pa.input_stream(str(path), compression=compression) as stream:
-            start = bytes(stream.read(16))
+            file.seek(0)
+            with pa.input_stream(pa.PythonFile(file, mode="r"), compression=compression) as stream:
+                start = bytes(stream.read(16))
     except (OSError, pa.ArrowException) as error:
         raise FileError(f"{name}: can't be read ({one_line(error)}).") from None
     if not start:

@@ -15,6 +15,7 @@ from pyarrow import compute
 
 from ordinalrisk.atomic import replacing
 from ordinalrisk.engines.formats import PIPE, FileError, compression_of, format_by_name, one_line
+from ordinalrisk.engines.places import StoredBytes, StoredFile, located
 
 ROWS_IN_A_GROUP = 1_048_576
 BYTES_IN_A_GROUP = 1 << 27
@@ -33,13 +34,18 @@ class Writer(Protocol):
 
 @contextmanager
 def writing(
-    path: Path, schema: pa.Schema, given_format: str | None = None, labels: Collection[str] = ()
+    place: str | Path | StoredFile,
+    schema: pa.Schema,
+    given_format: str | None = None,
+    labels: Collection[str] = (),
 ) -> Iterator[Writer]:
-    """A writer of the file ``path``, or of standard output if that is ``-``; CSV if no name tells.
+    """A writer of the file at a place, or of standard output if that is ``-``; CSV if no name tells.
 
     ``labels`` are columns whose range no query will ask for.
     """
-    name = given_format or format_by_name(path) or "csv"
+    path = located(place)
+    name = given_format or format_by_name(str(path)) or "csv"
+    stored: StoredBytes | None = None
     with ExitStack() as stack:
         if path == PIPE and sys.stdout is None:
             raise FileError("standard output: is closed.")
@@ -47,8 +53,13 @@ def writing(
             pipe = _Pipe()
             sink: Any = pa.PythonFile(pipe, mode="w")
         else:
-            sink = stack.enter_context(pa.OSFile(str(stack.enter_context(replacing(path))), "wb"))
-            if compression := compression_of(path):
+            temporary = stack.enter_context(replacing(path))
+            if isinstance(temporary, StoredFile):
+                stored = temporary.writing()
+                sink = stack.enter_context(pa.PythonFile(stored, mode="w"))
+            else:
+                sink = stack.enter_context(pa.OSFile(str(temporary), "wb"))
+            if compression := compression_of(str(path)):
                 sink = stack.enter_context(pa.CompressedOutputStream(sink, compression))
         try:
             writer = _WRITERS[name](sink, schema, path == PIPE, labels)
@@ -57,6 +68,8 @@ def writing(
             except BaseException:
                 if path == PIPE:
                     pipe.is_shut = True
+                if stored is not None:
+                    stored.abandon()
                 with suppress(Exception):
                     writer.close()
                 raise
