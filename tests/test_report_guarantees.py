@@ -3,6 +3,7 @@
 import html
 import json
 import math
+import pickle
 import re
 from fractions import Fraction
 from functools import cache, cached_property
@@ -252,6 +253,20 @@ def test_batches_of_any_size_give_the_same(draw, name, monkeypatch):
         extras = {key: values[rows] for key, values in setting.extras.items()}
         batches.add(setting.proba[rows], setting.y[rows], {"id": setting.cases["id"][rows]}, **extras)
     assert batches.finish() == setting.found
+
+
+def test_parts_from_other_machines_merge_to_the_same(setting):
+    merged = ReportSummary(setting.controller, **setting.seed)
+    for start, stop in pairwise([0, 1, 130, 250]):
+        rows = slice(start, stop)
+        part = ReportSummary(setting.controller, **setting.seed, first_row=start)
+        extras = {key: values[rows] for key, values in setting.extras.items()}
+        part.add(setting.proba[rows], setting.y[rows], {"id": setting.cases["id"][rows]}, **extras)
+        merged.merge(pickle.loads(pickle.dumps(part)))
+    found = merged.finish()
+    assert found["test"].pop("data_blake3") != setting.found["test"]["data_blake3"]
+    assert found["test"].items() <= setting.found["test"].items()
+    assert json.dumps(found | {"test": None}) == json.dumps(setting.found | {"test": None})
 
 
 def test_another_seed_tosses_other_coins(draw):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 import subprocess
 import sys
 from dataclasses import replace
@@ -24,7 +25,7 @@ from ordinalrisk.calibration import expectation_threshold
 from ordinalrisk.comparing import GROWTHS, compare
 from ordinalrisk.estimates import Estimate
 from ordinalrisk.exact import decimal_text
-from ordinalrisk.fingerprint import fingerprint
+from ordinalrisk.fingerprint import fingerprint, of_parts
 from ordinalrisk.guarantees import Guarantee
 from ordinalrisk.losses import as_loss
 from ordinalrisk.random_rows import RandomRows
@@ -346,6 +347,27 @@ def test_batches_of_any_size_give_the_same(draw, setting, monkeypatch):
         cases = {name: values[rows] for name, values in setting.cases.items()}
         batches.add(setting.proba[rows], setting.y[rows], cases)
     assert batches.finish() == whole
+
+
+@pytest.mark.no_cover
+def test_parts_from_other_machines_merge_to_the_same(setting):
+    merged = ReportSummary(setting.controller)
+    cuts = [0, 1, 50, 50, 120]
+    for start, stop in pairwise(cuts):
+        part = ReportSummary(setting.controller, first_row=start)
+        if rows := range(start, stop):
+            cases = {name: [values[row] for row in rows] for name, values in setting.cases.items()}
+            part.add(setting.proba[start:stop], setting.y[start:stop], cases)
+        merged.merge(pickle.loads(pickle.dumps(part)))
+    found = merged.finish()
+    assert_agreed_layout(found)
+    digests = [
+        fingerprint(setting.proba[start:stop], setting.index[start:stop])
+        for start, stop in pairwise(cuts)
+        if start < stop
+    ]
+    assert found["test"] == setting.found["test"] | {"data_blake3": of_parts(digests)}
+    assert json.dumps(found | {"test": None}) == json.dumps(setting.found | {"test": None})
 
 
 def test_a_refused_batch_leaves_no_trace(draw):

@@ -16,6 +16,7 @@ from ordinalrisk.estimates import CONFIDENCE
 from ordinalrisk.guarantees import Guarantee
 from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.report import realised
+from ordinalrisk.report.origin import Origin
 from ordinalrisk.report.realised import ClusterLosses, Realised, WeightedLosses
 from ordinalrisk.report.verdict import PartVerdict, Verdict, judged, verdict_of_parts
 from ordinalrisk.row_names import RowNames
@@ -25,7 +26,8 @@ from ordinalrisk.tally import Tally, mean_loss
 class StratumLosses:
     """The losses of test rows in each stratum of a calibration, batch by batch.
 
-    Of rows only the number of each loss is kept; of clusters the sum and the number of theirs.
+    Of rows only the number of each loss is kept; of clusters the sum and the number of theirs. Those of
+    several parts, such as files, add up; a cluster may have rows in more than one.
 
     Parameters
     ----------
@@ -36,7 +38,8 @@ class StratumLosses:
     def __init__(self, calibration: Calibration) -> None:
         strata, costs = calibration.strata, calibration.costs
         n_parts = len(strata.parts)
-        self.calibration, self.tally = calibration, Tally.empty(costs.n_classes)
+        self._origin, self._costs = Origin.of(calibration), costs
+        self.tally = Tally.empty(costs.n_classes)
         self._groups = None if strata.groups is None else RowNames("groups", strata.groups)
         self._values, which = np.unique(costs.values, return_inverse=True)
         self._which: NDArray[np.int64] = which.reshape(costs.values.shape)
@@ -53,7 +56,7 @@ class StratumLosses:
         if self.is_plain:  # the tally has it all
             return
         extras = extras or RowExtras()
-        n_labels = self.calibration.strata.n_labels
+        n_labels = self._origin.n_labels
         part = np.zeros(len(labels), np.int64)
         if self._groups is not None:
             part = self._groups.found(extras.groups, len(labels))[0] * n_labels
@@ -64,7 +67,7 @@ class StratumLosses:
         self._counts += np.bincount(cell, minlength=self._counts.size).reshape(self._counts.shape)
         if self._clusters is not None and self._whole_clusters is not None:
             cluster = self._cluster_names.numbered(extras.clusters, len(labels))
-            units = self.calibration.costs.units[labels, nearest]
+            units = self._costs.units[labels, nearest]
             self._clusters.add(0, self._clusters.numbered(cluster, part), units)
             whole = self._whole_clusters.numbered(cluster, np.zeros_like(part))
             self._whole_clusters.add(0, whole, units)
@@ -72,11 +75,41 @@ class StratumLosses:
             weights = WeightedLosses.exactly(np.asarray(extras.sample_weight, np.float64))
             self._weighted.add(0, part, labels, nearest, weights)
 
+    def merge(self, other: StratumLosses) -> StratumLosses:
+        """Take in the losses of other rows at the same calibration, which are left as they are; gives these.
+
+        Examples
+        --------
+        >>> from ordinalrisk import RiskController
+        >>> proba, y = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 20, np.array([0, 1, 1] * 20)
+        >>> controller = RiskController(alpha=0.1).calibrate(proba, y)
+        >>> parts = [StratumLosses(controller.calibration_) for _ in range(2)]
+        >>> for part, rows in zip(parts, (slice(20), slice(20, 60)), strict=True):
+        ...     part.add(y[rows], controller.predict_set(proba[rows]))
+        >>> parts[0].merge(parts[1]).tally.n_rows
+        60
+        """
+        if self._origin != other._origin:
+            raise ValueError(
+                "The losses to merge are those of another calibration; count all parts for the same one."
+            )
+        self.tally += other.tally
+        self._counts += other._counts
+        if self._clusters is not None and self._whole_clusters is not None:
+            assert other._clusters is not None
+            assert other._whole_clusters is not None
+            clusters = self._cluster_names.merge(other._cluster_names)
+            self._clusters.merge(other._clusters, clusters)
+            self._whole_clusters.merge(other._whole_clusters, clusters)
+        if self._weighted is not None:
+            assert other._weighted is not None
+            self._weighted.merge(other._weighted)
+        return self
+
     @property
     def is_plain(self) -> bool:
         """Whether all rows count alike, and together."""
-        calibration = self.calibration
-        return calibration.strata.is_one and calibration.unit == "row" and calibration.shift is None
+        return self._origin.is_plain
 
     def n_rows(self, part: int) -> int:
         """The number of test rows of a stratum."""
@@ -88,22 +121,22 @@ class StratumLosses:
             return self._clusters.realised(0, part)
         if self._weighted is not None:
             return self._weighted.realised(0, [part])
-        if self.calibration.class_weights is not None:
+        if self._origin.class_weights is not None:
             return self.realised_by_all()
-        label = self.calibration.strata.parts[part].label
-        possible = np.unique(self._which if label is None else self._which[label])
+        n_labels = self._origin.n_labels
+        possible = np.unique(self._which[part % n_labels] if n_labels > 1 else self._which)
         counts, values = self._loss_counts(part)[possible], self._values[possible]
         return self._of_counts(counts, values)
 
     def realised_by_all(self) -> Realised | None:
         """What all test rows came to."""
-        calibration = self.calibration
+        class_weights = self._origin.class_weights
         if self._whole_clusters is not None:
             return self._whole_clusters.realised(0, 0)
         if self._weighted is not None:
             return self._weighted.realised(0, range(len(self._counts)))
-        if calibration.class_weights is not None:
-            return realised.of_weighted_classes(self.tally, calibration.costs, calibration.class_weights)
+        if class_weights is not None:
+            return realised.of_weighted_classes(self.tally, self._costs, class_weights)
         return self._of_counts(self._loss_counts(None), self._values)
 
     def _loss_counts(self, part: int | None) -> NDArray[np.int64]:

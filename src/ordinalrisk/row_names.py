@@ -38,6 +38,18 @@ class RowNames:
             self._position.setdefault(value, len(self._position))
         return np.fromiter((self._position[value] for value in names), np.int64, n_rows)
 
+    def merge(self, other: RowNames) -> NDArray[np.int64]:
+        """Take in the names that another has met; the number here of each of them, in its order.
+
+        Examples
+        --------
+        >>> names, others = RowNames("clusters", ["b", "a"]), RowNames("clusters", ["c", "b"])
+        >>> names.merge(others), names.known
+        (array([2, 0]), ('b', 'a', 'c'))
+        """
+        position = self._position
+        return np.array([position.setdefault(value, len(position)) for value in other._position], np.int64)
+
     def found(self, values: Any, n_rows: int) -> tuple[NDArray[np.int64], list[Any]]:
         """The number of each row's name, -1 for one that is not known, and those names."""
         names = self._listed(values, n_rows)

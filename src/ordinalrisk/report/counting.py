@@ -26,7 +26,9 @@ from ordinalrisk.exact import as_fraction, decimal_text
 from ordinalrisk.guarantees import Guarantee
 from ordinalrisk.hull import Ends, ends_by_label, ends_by_row
 from ordinalrisk.intervals import IntervalSet
+from ordinalrisk.random_rows import generator_at
 from ordinalrisk.report.measured import measured
+from ordinalrisk.report.packing import packed_tallies, unpacked_tallies
 from ordinalrisk.report.promising import Parts
 from ordinalrisk.report.realised import (
     ClusterLosses,
@@ -36,7 +38,7 @@ from ordinalrisk.report.realised import (
     of_weighted_classes,
 )
 from ordinalrisk.report.stops import Stop, alpha_range, stops_apart, stops_of
-from ordinalrisk.report.striking import CaseApart, StrikingRows, TopRowsAt, shown, value_at
+from ordinalrisk.report.striking import CaseApart, StrikingRows, TopRowsAt, shown, still_striking, value_at
 from ordinalrisk.report.verdict import PartVerdict, Verdict, judged, verdict_of, verdict_of_parts
 from ordinalrisk.row_names import RowNames
 from ordinalrisk.tally import Tally
@@ -73,6 +75,14 @@ class Counted(ABC):
         first_row: int,
     ) -> None:
         """Take in checked rows, the first of which has this number."""
+
+    @abstractmethod
+    def merge(self, other: Any) -> None:
+        """Take in what another of the same calibration has kept of other rows."""
+
+    @abstractmethod
+    def __getstate__(self) -> dict[str, Any]:
+        """What is kept of rows, and nothing that follows from the controller: enough to be merged."""
 
     @property
     @abstractmethod
@@ -120,7 +130,7 @@ class AtOneThreshold(Counted):
     def __init__(self, controller: RiskController) -> None:
         super().__init__(controller)
         alpha, K = as_fraction(controller.alpha), self._n_classes
-        self._stops = stops_of(controller.risk_curve_, alpha, K)
+        self._stops = stops_of(controller.risk_curve_, alpha, K, controller.calibration_.more_alphas)
         self.values = [stop.alpha for stop in self._stops]
         self.start = self.values.index(alpha)
         thresholds = [stop.threshold for stop in self._stops]
@@ -151,6 +161,19 @@ class AtOneThreshold(Counted):
                 self._tallies[threshold] += Tally.of(labels[part], sets)
                 self._striking.offer(threshold, labels[part], sets, rows)
         self._striking.keep(matrix, labels, columns, first_row)
+
+    def merge(self, other: AtOneThreshold) -> None:  # noqa: D102
+        self._tallies = {at: tally + other._tallies[at] for at, tally in self._tallies.items()}
+        self._striking.merge(other._striking)
+
+    def __getstate__(self) -> dict[str, Any]:
+        tallies = [*self._tallies], packed_tallies(self._tallies.values())
+        return {"tallies": tallies, "_striking": self._striking}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._striking = state["_striking"]
+        thresholds, counts = state["tallies"]
+        self._tallies = dict(zip(thresholds, unpacked_tallies(counts), strict=True))
 
     @property
     def class_rows(self) -> list[int]:  # noqa: D102
@@ -192,6 +215,8 @@ class AtOneThreshold(Counted):
 class AtOwnThresholds(Counted):
     """Counts of sets whose thresholds differ by row or label, or whose guarantee is not one for rows."""
 
+    _KEPT = ("_single", "_cluster_names", "_whole_clusters", "_part_clusters", "_weighted", "_top", "_cases")
+
     def __init__(self, controller: RiskController, seed: int | None, unseen_groups: str) -> None:
         super().__init__(controller)
         calibration, costs, K = controller.calibration_, self._costs, self._n_classes
@@ -206,7 +231,6 @@ class AtOwnThresholds(Counted):
         none: dict[str, Any] = {name: [] for name in self._needed if name != "clusters"}
         self._of_rows(0, RowExtras(**none), seed)
         S, P, G = len(self._stops), self.parts.n_parts, self.parts.n_groups
-        self._coins = [np.random.default_rng(seed) for _ in self._stops]
         self._tables = self._group_tables() if self._fixed else []
         # the last group is for rows of groups without calibration rows
         self._tallies = [[Tally.empty(K) for _ in range(G + 1)] for _ in range(S)]
@@ -298,17 +322,18 @@ class AtOwnThresholds(Counted):
                 groups[part],
                 None if clusters is None else clusters[part],
                 None if weights is None else weights[part],
+                first_row + start,
             )
-            ends = self._count(matrix[part], mine, first_row + start)
+            ends = self._count(matrix[part], mine)
             self._keep(ends, labels[part], columns, start, first_row)
 
     def _cluster_numbers(self, clusters: Any, n_rows: int) -> NDArray[np.int64] | None:
         return None if clusters is None else self._cluster_names.numbered(clusters, n_rows)
 
-    def _count(self, matrix: NDArray[Any], chunk: _Chunk, first_row: int) -> list[Ends]:
+    def _count(self, matrix: NDArray[Any], chunk: _Chunk) -> list[Ends]:
         """Take in rows at every stop; the sets of all of them."""
         labels, groups = chunk.labels, chunk.groups
-        rows = first_row + np.arange(len(labels))
+        rows = chunk.first_row + np.arange(len(labels))
         levels = self._controller.growth.row_levels(matrix, self._costs, None)
         units = None
         if chunk.clusters is not None:
@@ -347,7 +372,8 @@ class AtOwnThresholds(Counted):
         if chunk.weights is not None:
             return self._by_weight(stop, chunk.groups, chunk.weights)[:, None]
         names = RowExtras(self.parts.group_names(chunk.groups))
-        applied = self._of_rows(len(chunk.labels), names, self._coins[stop], stop)
+        coins = generator_at(chunk.first_row, self._seed)
+        applied = self._of_rows(len(chunk.labels), names, coins, stop)
         assert isinstance(applied, np.ndarray)
         return applied
 
@@ -374,12 +400,35 @@ class AtOwnThresholds(Counted):
         first_row: int,
     ) -> None:
         striking, first = self._top.rows, first_row + start
-        self._cases = {row: case for row, case in self._cases.items() if row in striking}
+        self._cases = still_striking(self._cases, striking)
         for row in sorted(striking - self._cases.keys()):
             at = row - first
             values = [shown(value_at(column, row - first_row)) for column in columns.values()]
             sets = [[int(lower[at]), int(upper[at])] for lower, upper in ends]
             self._cases[row] = CaseApart(values, int(labels[at]), sets)
+
+    def merge(self, other: AtOwnThresholds) -> None:  # noqa: D102
+        self._tallies = [
+            [tally + follows for tally, follows in zip(*groups, strict=True)]
+            for groups in zip(self._tallies, other._tallies, strict=True)
+        ]
+        self._single += other._single
+        clusters = self._cluster_names.merge(other._cluster_names)
+        self._whole_clusters.merge(other._whole_clusters, clusters)
+        self._part_clusters.merge(other._part_clusters, clusters)
+        self._weighted.merge(other._weighted)
+        self._top.merge(other._top)
+        self._cases = still_striking({**self._cases, **other._cases}, self._top.rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        tallies = packed_tallies(tally for groups in self._tallies for tally in groups)
+        return {"tallies": tallies} | {name: self.__dict__[name] for name in self._KEPT}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        tallies, n_stops = unpacked_tallies(state.pop("tallies")), len(state["_single"])
+        n_groups = len(tallies) // n_stops
+        self._tallies = [tallies[s * n_groups : (s + 1) * n_groups] for s in range(n_stops)]
+        self.__dict__.update(state)
 
     @property
     def class_rows(self) -> list[int]:  # noqa: D102
@@ -499,12 +548,13 @@ class AtOwnThresholds(Counted):
 
 
 class _Chunk(NamedTuple):
-    """Rows that are counted at once: the positions of their labels and groups, and what else they have."""
+    """Rows counted at once: positions of labels and groups, what else they have, the number of the first."""
 
     labels: NDArray[np.int64]
     groups: NDArray[np.int64]
     clusters: NDArray[np.int64] | None
     weights: NDArray[np.float64] | None
+    first_row: int
 
 
 def lead_of(guarantee: Guarantee) -> str:

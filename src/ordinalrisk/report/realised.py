@@ -1,6 +1,7 @@
 """The realised risk of what is exchangeable: of rows, of clusters, or of rows that count by their weights.
 
-What is kept adds up exactly, so that it does not matter how rows were cut into batches.
+What is kept adds up exactly, so that it does not matter how rows were cut into batches, or into parts that
+are counted elsewhere and merged.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from numpy.typing import NDArray
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.estimates import CONFIDENCE, Estimate, mean
 from ordinalrisk.losses import IntervalLoss
+from ordinalrisk.report.packing import packed
 from ordinalrisk.tally import Tally
 
 TWO_SIDED_95 = 1.96
 _MOST_RESAMPLED = 1_000  # distinct values; with more of them a mean is as good as normal
+_SMALL_COST = 2**31  # in units: 64 bits hold the sum of as many as a cluster can have rows
 _SMALLEST = 1074  # the binary digits behind the point of the smallest float
 
 
@@ -68,24 +71,52 @@ class ClusterLosses:
         self._costs, self._n_parts = costs, n_parts
         self._numbers: dict[int, int] = {}
         self._part = self._rows = np.zeros(0, np.int64)
-        self._totals = np.zeros((n_stops, 0), costs.units.dtype)
+        fits = int(costs.units.max()) < _SMALL_COST
+        self._totals = np.zeros((n_stops, 0), np.int64 if fits else object)
 
     def numbered(self, clusters: NDArray[np.int64], parts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Count rows of these clusters and parts, and say where their losses go."""
         keys, place = np.unique(clusters * self._n_parts + parts, return_inverse=True)
-        for key in keys.tolist():
-            self._numbers.setdefault(key, len(self._numbers))
-        new = len(self._numbers) - len(self._rows)
-        self._rows = np.pad(self._rows, (0, new))
-        self._part = np.fromiter(self._numbers, np.int64, len(self._numbers)) % self._n_parts
-        self._totals = np.pad(self._totals, ((0, 0), (0, new)))
-        units: NDArray[np.int64] = np.array([self._numbers[key] for key in keys.tolist()], np.int64)[place]
+        units: NDArray[np.int64] = self._places(keys)[place]
         np.add.at(self._rows, units, 1)
         return units
+
+    def _places(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where what is known of these distinct keys lies; for new ones there is room now."""
+        numbers, before = self._numbers, len(self._numbers)
+        places = np.array([numbers.setdefault(key, len(numbers)) for key in keys.tolist()], np.int64)
+        if new := len(numbers) - before:
+            self._rows = np.pad(self._rows, (0, new))
+            self._part = np.append(self._part, keys[places >= before] % self._n_parts)
+            room = np.zeros((len(self._totals), new), self._totals.dtype)
+            self._totals = np.concatenate([self._totals, room], axis=1)
+        return places
 
     def add(self, stop: int, units: NDArray[np.int64], losses: NDArray[Any]) -> None:
         """Take in the losses of those rows at one stop, in units of the cost table."""
         np.add.at(self._totals[stop], units, losses)
+
+    def merge(self, other: ClusterLosses, clusters: NDArray[np.int64]) -> None:
+        """Take in the clusters of other rows, which have these numbers here."""
+        theirs = other._keys() // self._n_parts
+        places = self._places(clusters[theirs] * self._n_parts + other._part)
+        self._rows[places] += other._rows
+        self._totals[:, places] += other._totals
+
+    def _keys(self) -> NDArray[np.int64]:
+        return np.fromiter(self._numbers, np.int64, len(self._numbers))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As arrays in few bytes."""
+        small = {"_numbers": self._keys(), "_rows": packed(self._rows), "_totals": packed(self._totals)}
+        return self.__dict__ | small
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._numbers = {key: place for place, key in enumerate(state["_numbers"].tolist())}
+        self._rows = self._rows.astype(np.int64)
+        if self._totals.dtype != object:
+            self._totals = self._totals.astype(np.int64)
 
     def realised(self, stop: int, part: int) -> Realised | None:
         """The mean over clusters of the mean loss of their rows in a part."""
@@ -127,6 +158,10 @@ class WeightedLosses:
         """Take in rows at one stop."""
         for sums, each in zip(self._sums[:, stop], weights, strict=True):
             np.add.at(sums, (parts, self._which[truth, nearest]), each)
+
+    def merge(self, other: WeightedLosses) -> None:
+        """Take in other rows."""
+        self._sums += other._sums
 
     def realised(self, stop: int, parts: Sequence[int]) -> Realised | None:
         """The weighted mean loss of the rows of some parts; None if none of them counts."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ordinalrisk.calibration import Expectation, Promise, expectation_threshold
 from ordinalrisk.controller import RiskController
 from ordinalrisk.risk_curve import RiskCurve
 from ordinalrisk.strata import Stratum
+from ordinalrisk.windows import NotKnownError
+
+Known = TypeVar("Known")
 
 MOST_STOPS = 200
 MOST_STOPS_APART = 40
@@ -35,11 +38,12 @@ class Stop(NamedTuple):
     threshold: float
 
 
-def stops_of(curve: RiskCurve, alpha: Fraction, n_classes: int) -> list[Stop]:
-    """Round values of ``alpha`` in ascending order, and ``alpha`` itself.
+def stops_of(curve: RiskCurve, alpha: Fraction, n_classes: int, more: Sequence[Fraction] = ()) -> list[Stop]:
+    """Round values of ``alpha`` in ascending order, ``alpha`` itself, and ``more``.
 
     They are the multiples of one step, 1, 2 or 5 times a power of ten, from the smallest that can be
-    certified to the first at which every set is a single label, or the last below the largest loss.
+    certified to the first at which every set is a single label, or the last below the largest loss. Of a
+    curve that is known in windows they are those whose thresholds are known.
 
     Examples
     --------
@@ -54,8 +58,9 @@ def stops_of(curve: RiskCurve, alpha: Fraction, n_classes: int) -> list[Stop]:
     """
     saturation = (curve.total_loss(math.inf) + curve.bound) / (curve.n_rows + 1)
     lowest = curve.bound / (curve.n_rows + 1)
-    alphas = {*_multiples_between(lowest, saturation, curve.bound, _room(n_classes)), alpha}
-    return [Stop(stop, expectation_threshold(curve, stop)) for stop in sorted(alphas)]
+    alphas = sorted({*_multiples_between(lowest, saturation, curve.bound, _room(n_classes)), alpha, *more})
+    thresholds = [_if_known(expectation_threshold, curve, stop) for stop in alphas]
+    return [Stop(a, found) for a, found in zip(alphas, thresholds, strict=True) if found is not None]
 
 
 class StopApart(NamedTuple):
@@ -105,8 +110,10 @@ def stops_apart(
         lowest, saturation = min(each.lowest for each in scaled), max(each.saturation for each in scaled)
         limit = calibration.costs.bound / max(scales)
         whole += _multiples_between(lowest, saturation, limit, room)
+    if not by_class:
+        whole += calibration.more_alphas
     classes = calibration.classes.tolist()
-    return [
+    stops = [
         StopApart(
             value,
             dict(zip(classes, (value * each for each in own[: len(classes)]), strict=True))
@@ -115,6 +122,7 @@ def stops_apart(
         )
         for value in sorted({*whole})
     ]
+    return [stop for stop in stops if _if_known(controller.thresholds_at, stop.alpha, calibration)]
 
 
 def alpha_range(part: Stratum, promise: Promise) -> AlphaRange | None:
@@ -140,16 +148,24 @@ def alpha_range(part: Stratum, promise: Promise) -> AlphaRange | None:
     steps = [curve.bound * step / _FINEST for step in range(1, _FINEST)]
 
     def is_certified(alpha: Fraction) -> bool:
-        return promise.threshold(part, alpha) > -math.inf
+        return _if_known(promise.threshold, part, alpha) != -math.inf
 
     def is_saturated(alpha: Fraction) -> bool:
-        return promise.threshold(part, alpha) == math.inf
+        return _if_known(promise.threshold, part, alpha) == math.inf
 
     first = bisect.bisect_left(steps, True, key=is_certified)
     if first == len(steps):
         return None
     last = bisect.bisect_left(steps, True, lo=first, key=is_saturated)
     return AlphaRange(steps[first], steps[last] if last < len(steps) else curve.bound)
+
+
+def _if_known(threshold: Callable[..., Known], *asked: Any) -> Known | None:
+    """What a curve tells; None, for something finite, if it was not kept there."""
+    try:
+        return threshold(*asked)
+    except NotKnownError:
+        return None
 
 
 def _multiples_between(lowest: Fraction, saturation: Fraction, limit: Fraction, room: int) -> list[Fraction]:

@@ -1,13 +1,13 @@
 """The rows that a report shows one by one: the widest sets and the worst misses at each threshold.
 
 They are found while rows stream by. Only rows that are among the most striking so far are kept, and which
-these are does not depend on how the rows were cut into batches.
+these are does not depend on how the rows were cut into batches, or into parts that were merged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,9 @@ class CaseApart(NamedTuple):
     sets: list[list[int]]
 
 
+CaseT = TypeVar("CaseT", Case, CaseApart)
+
+
 class TopRows:
     """The rows with the largest values of all that were offered; of equal ones the first.
 
@@ -61,6 +64,10 @@ class TopRows:
         chosen = above[np.argsort(-values[above], kind="stable")[: self._most]]
         new = zip((-values[chosen]).tolist(), rows[chosen].tolist(), strict=True)
         self._best = sorted([*self._best, *new])[: self._most]
+
+    def merge(self, other: TopRows) -> None:
+        """Take in what was offered to another."""
+        self._best = sorted([*self._best, *other._best])[: self._most]
 
     @property
     def rows(self) -> list[int]:
@@ -89,13 +96,18 @@ class StrikingRows:
         """Look at those of these rows that are striking so far, and forget those that no longer are."""
         striking = self._top.rows
         new = np.array(sorted(striking - self._cases.keys()), np.int64) - first_row
-        self._cases = {row: case for row, case in self._cases.items() if row in striking}
+        self._cases = still_striking(self._cases, striking)
         if len(new):
             levels = self._growth.levels(proba[new], self._loss)
             until = np.searchsorted(self._thresholds, levels, side="right").tolist()
             for row, label_until in zip(new.tolist(), until, strict=True):
                 values = [shown(value_at(column, row)) for column in columns.values()]
                 self._cases[first_row + row] = Case(values, int(labels[row]), label_until)
+
+    def merge(self, other: StrikingRows) -> None:
+        """Take in the striking ones of other rows, and forget those that no longer are."""
+        self._top.merge(other._top)
+        self._cases = still_striking({**self._cases, **other._cases}, self._top.rows)
 
     @property
     def cases(self) -> dict[int, Case]:
@@ -130,10 +142,21 @@ class TopRowsAt:
         nearest = np.clip(truth, lower[away], upper[away])
         self.missed[stop].offer(self._severity[truth, nearest], rows[away])
 
+    def merge(self, other: TopRowsAt) -> None:
+        """Take in what was offered to another."""
+        for stop, widest in self.widest.items():
+            widest.merge(other.widest[stop])
+            self.missed[stop].merge(other.missed[stop])
+
     @property
     def rows(self) -> set[int]:
         """All of them."""
         return {row for top in (*self.widest.values(), *self.missed.values()) for row in top.rows}
+
+
+def still_striking(cases: Mapping[int, CaseT], striking: set[int]) -> dict[int, CaseT]:
+    """Those of the cases whose rows are striking."""
+    return {row: case for row, case in cases.items() if row in striking}
 
 
 def shown_columns(cases: Any, n_rows: int) -> dict[str, Any]:

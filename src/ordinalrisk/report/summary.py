@@ -1,7 +1,8 @@
 """Everything that a report shows, as one dict of plain numbers and text.
 
 Rows come in batches, and what is kept of them does not grow with their number: the counts at each stop, the
-most striking rows, a sample for comparing growth rules. The dict is the same however the rows were cut.
+most striking rows, a sample for comparing growth rules. The dict is the same however the rows were cut, and
+parts that were counted on several machines merge to it.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from ordinalrisk.calibrating import RowExtras
 from ordinalrisk.controller import RiskController
 from ordinalrisk.estimates import CONFIDENCE
 from ordinalrisk.exact import decimal_text
-from ordinalrisk.fingerprint import Fingerprint
+from ordinalrisk.fingerprint import Fingerprint, of_parts
 from ordinalrisk.labels import class_indices, require_column_order
 from ordinalrisk.probabilities import as_matrix, to_numpy
-from ordinalrisk.random_rows import RandomRows
+from ordinalrisk.random_rows import RandomRows, require_next
 from ordinalrisk.report.counting import AtOneThreshold, AtOwnThresholds, Counted
 from ordinalrisk.report.describing import loss_in_words
+from ordinalrisk.report.origin import Origin
 from ordinalrisk.report.promising import is_plain, promise_facts
 from ordinalrisk.report.rules import rules_compared
 from ordinalrisk.report.striking import shown_columns
@@ -44,6 +46,13 @@ class ReportSummary:
         For randomized sets, as for :meth:`RiskController.predict_set`.
     unseen_groups : {"error", "full"}
         What becomes of rows of a group without calibration rows.
+    first_row : int
+        The number of rows before the first that will be added, for a part that is to be merged.
+
+    Attributes
+    ----------
+    first_row, n_rows : int
+        The number of rows before it, and of those in it.
 
     Examples
     --------
@@ -61,7 +70,12 @@ class ReportSummary:
     """
 
     def __init__(
-        self, controller: RiskController, *, seed: int | None = None, unseen_groups: str = "error"
+        self,
+        controller: RiskController,
+        *,
+        seed: int | None = None,
+        unseen_groups: str = "error",
+        first_row: int = 0,
     ) -> None:
         controller._require_calibrated()
         if controller.growth.point == "given":
@@ -70,16 +84,28 @@ class ReportSummary:
             )
         if isinstance(seed, np.random.Generator):
             raise ValueError("A report shows its seed, which must be a whole number, not a Generator.")
-        self._controller, self._seed = controller, seed
+        self._calibrated: RiskController | None = controller
+        self._seed = seed
         self._counted: Counted = (
             AtOneThreshold(controller)
             if is_plain(controller) and seed is None
             else AtOwnThresholds(controller, seed, unseen_groups)
         )
-        self._sample = RandomRows(_ROWS_COMPARED)
-        self._fingerprint = Fingerprint()
+        self._sample = RandomRows(_ROWS_COMPARED, first_row=first_row)
+        self._origin = (
+            Origin.of(controller.calibration_),
+            repr(controller.growth),
+            repr(controller.promise),
+            tuple(controller.thresholds_),
+            tuple(self._counted.values),
+            seed,
+            unseen_groups,
+        )
+        self._fingerprint: Fingerprint | None = None
+        self._digests: list[str] = []  # of the parts before the rows of that fingerprint
+        self._number_type: str | None = None
         self._columns: list[str] | None = None
-        self._n_rows = 0
+        self.first_row, self.n_rows = self._sample.first_row, 0
 
     def add(
         self,
@@ -107,16 +133,89 @@ class ReportSummary:
         extras = RowExtras(groups, clusters, sample_weight)
         matrix, labels = self._checked(proba, y)
         self._counted.check(matrix, extras)
-        columns = shown_columns(cases, len(matrix))
-        if self._columns not in (None, [*columns]):
-            raise ValueError(
-                f"This batch of cases has the columns {[*columns]}, those before {self._columns}."
-            )
-        self._fingerprint.update(matrix, labels)
-        self._columns = [*columns]
+        columns, number_type = shown_columns(cases, len(matrix)), _number_type(matrix)
+        self._require_alike("This batch", [*columns], number_type)
+        self._fingerprint = (self._fingerprint or Fingerprint()).update(matrix, labels)
+        self._columns, self._number_type = [*columns], number_type
+        self._counted.add(matrix, labels, extras, columns, self._sample.next_row)
         self._sample.add(matrix, labels)
-        self._counted.add(matrix, labels, extras, columns, self._n_rows)
-        self._n_rows += len(matrix)
+        self.n_rows += len(matrix)
+
+    def merge(self, other: ReportSummary) -> ReportSummary:
+        """Take in the summary of the rows that directly follow, which is left as it is; gives this one.
+
+        The result is the summary of all rows, and they can be merged in any grouping as long as they stay in
+        order. Only the fingerprint tells: with more than one part that has rows it is made of theirs, as
+        :func:`ordinalrisk.fingerprint.of_parts` does. Rows that are added after a merge are a part too.
+
+        A summary that was pickled has left the controller behind. It can still be merged with others, and is
+        finished by a last merge into a new one.
+
+        Parameters
+        ----------
+        other : ReportSummary
+            Of the same calibration, seed and ``unseen_groups``; its ``first_row`` is the row that comes next.
+
+        Examples
+        --------
+        >>> import pickle
+        >>> proba, y = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 7, [0, 1, 2] * 7
+        >>> controller = RiskController(alpha=0.1).calibrate(proba, [1, 2, 2] + [0, 1, 2] * 6)
+        >>> parts = [ReportSummary(controller, first_row=first) for first in (0, 9)]
+        >>> parts[0].add(proba[:9], y[:9])
+        >>> parts[1].add(proba[9:], y[9:])
+        >>> summary = ReportSummary(controller)
+        >>> for part in parts:
+        ...     _ = summary.merge(pickle.loads(pickle.dumps(part)))
+        >>> summary.finish()["stops"] == summarise(controller, proba, y)["stops"]
+        True
+        """
+        if self._origin != other._origin:
+            raise ValueError(
+                "The part to merge was made for another calibration, seed or unseen_groups; make all parts "
+                "from one controller, with the same ones."
+            )
+        require_next(self._sample.next_row, other.first_row)
+        if not other.n_rows:
+            return self
+        assert other._columns is not None
+        assert other._number_type is not None
+        self._require_alike("The part to merge", other._columns, other._number_type)
+        self._digests, self._fingerprint = [*self._all_digests, *other._all_digests], None
+        self._columns, self._number_type = other._columns, other._number_type
+        self._counted.merge(other._counted)
+        self._sample.merge(other._sample)
+        self.n_rows += other.n_rows
+        return self
+
+    def _require_alike(self, what: str, columns: list[str], number_type: str) -> None:
+        if self._columns not in (None, columns):
+            raise ValueError(f"{what} has cases with the columns {columns}, those before {self._columns}.")
+        if self._number_type not in (None, number_type):
+            raise ValueError(
+                f"{what} has probabilities of type {number_type}, those before of {self._number_type}; "
+                "convert all to one type."
+            )
+
+    @property
+    def _all_digests(self) -> list[str]:
+        """The fingerprint of each part."""
+        last = [] if self._fingerprint is None else [self._fingerprint.hexdigest()]
+        return [*self._digests, *last]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the controller, which each machine has, and with digests for hashers."""
+        closed = {"_calibrated": None, "_digests": self._all_digests, "_fingerprint": None}
+        return self.__dict__ | closed
+
+    @property
+    def _controller(self) -> RiskController:
+        if self._calibrated is None:
+            raise ValueError(
+                "A summary that was pickled has left its controller behind; merge it into a new one, which "
+                "can take in rows and finish: ReportSummary(controller, ...).merge(summary)."
+            )
+        return self._calibrated
 
     def finish(
         self,
@@ -133,11 +232,11 @@ class ReportSummary:
         columns : mapping, optional
             Which columns held the scores and the label; by default those that the calibration remembers.
         """
-        if not self._n_rows:
+        if not self.n_rows:
             raise ValueError("There are no test rows to report on.")
         controller, counted = self._controller, self._counted
         cases = counted.cases
-        calibrated_on = self._fingerprint.hexdigest() == controller.data_blake3_
+        digest = of_parts(self._all_digests)
         return {
             "format": FORMAT,
             "schema_version": SCHEMA_VERSION,
@@ -155,11 +254,13 @@ class ReportSummary:
             "calibration": self._calibration(calibration_file, columns),
             "test": {
                 "file": None if test_file is None else fspath(test_file),
-                "rows": self._n_rows,
+                "rows": self.n_rows,
                 "class_rows": counted.class_rows,
-                "data_blake3": self._fingerprint.hexdigest(),
+                "data_blake3": digest,
             },
-            "stops": counted.stops({row: i for i, row in enumerate(cases)}, calibrated_on),
+            "stops": counted.stops(
+                {row: i for i, row in enumerate(cases)}, calibrated_on=digest == controller.data_blake3_
+            ),
             "cases": {
                 "columns": self._columns,
                 "rows": [{"row": row + 1, **case._asdict()} for row, case in cases.items()],
@@ -173,7 +274,7 @@ class ReportSummary:
         counted = self._counted
         if isinstance(counted, AtOwnThresholds) and counted.parts.alphas_differ:
             return None
-        return rules_compared(self._controller, *self._sample.drawn(), counted.values, self._n_rows)
+        return rules_compared(self._controller, *self._sample.drawn(), counted.values, self.n_rows)
 
     def _promise(self) -> dict[str, Any]:
         """What is promised beyond one risk for all rows, if anything is."""
@@ -217,6 +318,10 @@ class ReportSummary:
             "columns": columns,
             "smallest_alpha": None if smallest is None else decimal_text(smallest),
         }
+
+
+def _number_type(matrix: NDArray[Any]) -> str:
+    return matrix.dtype.names[0] if matrix.dtype.names else matrix.dtype.name
 
 
 def summarise(
