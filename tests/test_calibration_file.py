@@ -12,10 +12,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from rows_in_parts import calibrate_in_parts, make_small
 
 import ordinalrisk as orisk
 from ordinalrisk import CostTableLoss, DivergenceLoss, RiskController, WeightedLoss
 from ordinalrisk.calibration_file import SCHEMA
+from ordinalrisk.windows import NotKnownError
 
 K = 4
 # Denominators without common factors: the unit of the loss is so small that totals exceed 64 bits.
@@ -246,7 +248,7 @@ def document(controller, tmp_path):
 
 def test_the_file_says_what_it_is(document):
     assert document["format"] == "ordinalrisk calibration"
-    assert document["schema_version"] == 3
+    assert document["schema_version"] == 4
     assert document["package_version"] == orisk.__version__
 
 
@@ -276,8 +278,11 @@ def test_the_file_has_the_curve(document, controller):
     curve = stratum["curve"]
     assert stratum["n_rows"] == curve["n_rows"] == Fraction(curve["weight"]) == 200
     assert Fraction(curve["bound"]) == controller.loss.bound(K) == 1
-    assert curve["levels"] == controller.risk_curve_.levels.tolist()
-    assert curve["totals"] == controller.risk_curve_.totals.tolist()
+    [window] = curve["windows"]
+    assert window["below"] == 0
+    assert window["levels"] == controller.risk_curve_.levels.tolist()
+    assert window["totals"] == controller.risk_curve_.totals.tolist()
+    assert curve["total"] == window["totals"][-1]
     assert Fraction(curve["unit"]) == controller.risk_curve_.unit
     assert curve["most_tied"] == controller.risk_curve_.most_tied
 
@@ -449,3 +454,94 @@ def test_permissions_follow_the_umask(controller, tmp_path, umask):
     finally:
         os.umask(before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
+
+
+# curves that are known in windows
+
+
+def in_windows(draw, monkeypatch, **options):
+    """A controller of rows in parts, of whose curve not all is known."""
+    make_small(monkeypatch)
+    proba, y = draw(2_000, K)
+    extras = {name: options.pop(name) for name in ("groups", "class_weight") if name in options}
+    controller = RiskController(**{"loss": "divergence", "alpha": 0.05, **options})
+    more = [] if isinstance(controller.alpha, dict) else [0.06, Fraction(1, 3)]
+    return calibrate_in_parts(controller, proba, y, [10, 900], more_alphas=more, **extras)[0]
+
+
+WINDOWED = {
+    "plain": {},
+    "big units": {"loss": LOSSES[5]},
+    "classes": {"condition_on": "label"},
+    "alpha by class": {"alpha": {0: 0.1, 1: 0.2, 2: 0.3, 3: 0.1}},
+    "groups": {"groups": np.repeat(["a", "b"], 1_000)},
+    "class weights": {"class_weight": [1, 2, 0.5, 1]},
+    "randomized": {"randomize": True},
+    "high probability": {"loss": "coverage", "delta": 0.1},
+    "nothing fits": {"alpha": 0.0001},
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*needs at least")
+@pytest.mark.parametrize("options", WINDOWED.values(), ids=WINDOWED)
+def test_a_curve_in_windows_is_the_same_again(draw, tmp_path, monkeypatch, options):
+    controller = in_windows(draw, monkeypatch, **options)
+    loaded = again(controller, tmp_path / "file.json")
+    strata, same = controller.calibration_.strata, loaded.calibration_.strata
+    assert not all(part.curve.is_whole for part in strata.parts)
+    for one, other in zip(strata.parts, same.parts, strict=True):
+        assert one.curve == other.curve
+        assert one.curve.levels.tobytes() == other.curve.levels.tobytes()
+        assert one.curve.is_whole == other.curve.is_whole
+    assert loaded.thresholds_ == controller.thresholds_
+    assert loaded.guarantee() == controller.guarantee()
+    assert loaded.calibration_.more_alphas == controller.calibration_.more_alphas
+    new = {"seed": 5} if controller.randomize else {}
+    new |= {"groups": options["groups"][:200]} if "groups" in options else {}
+    proba, _ = draw(200, K, seed=1)
+    for alpha in (None, *controller.calibration_.more_alphas):
+        assert loaded.predict_set(proba, alpha=alpha, **new) == controller.predict_set(
+            proba, alpha=alpha, **new
+        )
+    loaded.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "file.json").read_bytes()
+
+
+def test_another_alpha_is_not_known_after_loading(draw, tmp_path, monkeypatch):
+    loaded = again(in_windows(draw, monkeypatch), tmp_path / "file.json")
+    with pytest.raises(
+        NotKnownError,
+        match=r"near alpha=0\.05 and 0\.06 and 1/3 only, .* calibrate again with 0\.2 in more_alphas",
+    ):
+        loaded.predict_set(draw(5, K)[0], alpha=0.2)
+    assert loaded.threshold_at("1/3") == in_windows(draw, monkeypatch).threshold_at("1/3")
+
+
+def test_a_whole_curve_found_in_parts_is_saved_as_any_other(draw, tmp_path, monkeypatch):
+    """One level only: a window on it is the whole curve, and is read as such."""
+    make_small(monkeypatch)
+    proba, y = np.tile([0.6, 0.4, 0.0], (1_000, 1)), np.arange(1_000) % 2
+    controller = RiskController(alpha=0.2)
+    parted, _ = calibrate_in_parts(controller, proba, y, [300])
+    loaded = again(parted, tmp_path / "file.json")
+    whole = RiskController(alpha=0.2).calibrate(proba, y)
+    assert loaded.risk_curve_ == parted.risk_curve_ == whole.risk_curve_
+    for threshold in (0.0, 0.4, 0.5, 0.9):
+        losses = [each.risk_curve_.total_loss(threshold) for each in (loaded, parted, whole)]
+        assert losses[0] == losses[1] == losses[2]
+
+
+def test_the_file_has_the_windows_and_the_risks_they_are_for(draw, tmp_path, monkeypatch):
+    controller = in_windows(draw, monkeypatch, loss="coverage")
+    controller.save(tmp_path / "file.json")
+    document = json.loads((tmp_path / "file.json").read_text())
+    curve, known = document["strata"][0]["curve"], controller.risk_curve_
+    assert document["more_alphas"] == ["3/50", "1/3"]
+    assert curve["total"] * known.unit == known.total_loss(math.inf)
+    assert len(curve["windows"]) == len(known.windows) == 2
+    for saved, window in zip(curve["windows"], known.windows, strict=True):
+        assert saved == {
+            "below": window.below,
+            "levels": window.levels.tolist(),
+            "totals": window.totals.tolist(),
+        }

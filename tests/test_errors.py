@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from rows_in_parts import calibrate_in_parts, make_small
 from sklearn.exceptions import NotFittedError
 
 import ordinalrisk as orisk
@@ -708,7 +709,7 @@ def test_json_that_is_no_calibration_is_an_error(saved, document):
         saved[1](json.dumps(document))
 
 
-@pytest.mark.parametrize("version", [0, 1, 2, 99, "3", None, [3]], ids=repr)
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 99, "4", None, [4]], ids=repr)
 def test_another_schema_is_an_error_that_says_which_is_read(saved, version):
     document, load = saved
     for changed in (
@@ -717,7 +718,24 @@ def test_another_schema_is_an_error_that_says_which_is_read(saved, version):
     ):
         with pytest.raises(ValueError, match=refusal("schema_version")) as raised:
             load(changed)
-        assert f"is {version!r}; this version of ordinalrisk reads 3" in str(raised.value)
+        assert f"is {version!r}; this version of ordinalrisk reads 4" in str(raised.value)
+
+
+def in_window(**changes):
+    """A curve whose window is changed."""
+
+    def changed(curve):
+        [window] = curve["windows"]
+        return curve | {"windows": [window | {name: value(window) for name, value in changes.items()}]}
+
+    return changed
+
+
+def without_in_window(name):
+    """A curve whose window has lost something."""
+    return lambda curve: (
+        curve | {"windows": [{key: value for key, value in curve["windows"][0].items() if key != name}]}
+    )
 
 
 SEMANTICALLY_WRONG = {
@@ -747,21 +765,55 @@ SEMANTICALLY_WRONG = {
     "unit of another loss": ("curve", lambda c: c | {"unit": "1/2"}),
     "unit divides by zero": ("curve", lambda c: c | {"unit": "1/0"}),
     "unit is no number": ("curve", lambda c: c | {"unit": None}),
-    "levels fall": ("curve", lambda c: c | {"levels": c["levels"][::-1]}),
-    "levels repeat": ("curve", lambda c: c | {"levels": [c["levels"][1], *c["levels"][1:]]}),
-    "levels too few": ("curve", lambda c: c | {"levels": c["levels"][1:]}),
-    "levels not finite": ("curve", lambda c: c | {"levels": [*c["levels"][:-1], math.inf]}),
-    "levels NaN": ("curve", lambda c: c | {"levels": [math.nan, *c["levels"][1:]]}),
-    "levels in words": ("curve", lambda c: c | {"levels": ["x" for _ in c["levels"]]}),
-    "levels nested": ("curve", lambda c: c | {"levels": [c["levels"]]}),
-    "levels missing": ("curve", lambda c: {k: v for k, v in c.items() if k != "levels"}),
-    "totals fall": ("curve", lambda c: c | {"totals": c["totals"][::-1]}),
-    "totals negative": ("curve", lambda c: c | {"totals": [-1, *c["totals"][1:]]}),
-    "totals zero": ("curve", lambda c: c | {"totals": [0, *c["totals"][1:]]}),
-    "totals fractional": ("curve", lambda c: c | {"totals": [t + 0.5 for t in c["totals"]]}),
-    "totals in words": ("curve", lambda c: c | {"totals": [str(t) for t in c["totals"]]}),
-    "totals too large": ("curve", lambda c: c | {"totals": [*c["totals"][:-1], 10**30]}),
-    "only total negative": ("curve", lambda c: c | {"levels": c["levels"][:1], "totals": [-1]}),
+    "levels fall": ("curve", in_window(levels=lambda w: w["levels"][::-1])),
+    "levels repeat": ("curve", in_window(levels=lambda w: [w["levels"][1], *w["levels"][1:]])),
+    "levels too few": ("curve", in_window(levels=lambda w: w["levels"][1:])),
+    "levels not finite": ("curve", in_window(levels=lambda w: [*w["levels"][:-1], math.inf])),
+    "levels NaN": ("curve", in_window(levels=lambda w: [math.nan, *w["levels"][1:]])),
+    "levels in words": ("curve", in_window(levels=lambda w: ["x" for _ in w["levels"]])),
+    "levels nested": ("curve", in_window(levels=lambda w: [w["levels"]])),
+    "levels missing": ("curve", without_in_window("levels")),
+    "totals fall": ("curve", in_window(totals=lambda w: w["totals"][::-1])),
+    "totals repeat": ("curve", in_window(totals=lambda w: [w["totals"][1], *w["totals"][1:]])),
+    "totals negative": ("curve", in_window(totals=lambda w: [-1, *w["totals"][1:]])),
+    "totals zero": ("curve", in_window(totals=lambda w: [0, *w["totals"][1:]])),
+    "totals fractional": ("curve", in_window(totals=lambda w: [t + 0.5 for t in w["totals"]])),
+    "totals in words": ("curve", in_window(totals=lambda w: [str(t) for t in w["totals"]])),
+    "totals too large": ("curve", in_window(totals=lambda w: [*w["totals"][:-1], 10**30])),
+    "totals missing": ("curve", without_in_window("totals")),
+    "only total negative": (
+        "curve",
+        in_window(levels=lambda w: w["levels"][:1], totals=lambda w: [-1]),
+    ),
+    "below is negative": ("curve", in_window(below=lambda w: -1)),
+    "below is fractional": ("curve", in_window(below=lambda w: 0.5)),
+    "below is a whole float": ("curve", in_window(below=lambda w: 0.0)),
+    "below is true or false": ("curve", in_window(below=lambda w: False)),
+    "below in words": ("curve", in_window(below=lambda w: "0")),
+    "below is the first total": ("curve", in_window(below=lambda w: w["totals"][0])),
+    "below missing": ("curve", without_in_window("below")),
+    "window with more": ("curve", in_window(more=lambda w: 1)),
+    "window is a list": ("curve", lambda c: c | {"windows": [[0, [0.5], [1]]]}),
+    "window is empty": ("curve", in_window(levels=lambda w: [], totals=lambda w: [])),
+    "window twice": ("curve", lambda c: c | {"windows": c["windows"] * 2}),
+    "windows missing": ("curve", lambda c: {k: v for k, v in c.items() if k != "windows"}),
+    "windows are none": ("curve", lambda c: c | {"windows": None}),
+    "windows are an object": ("curve", lambda c: c | {"windows": c["windows"][0]}),
+    "windows left out": ("curve", lambda c: c | {"windows": []}),
+    "total missing": ("curve", lambda c: {k: v for k, v in c.items() if k != "total"}),
+    "total is none": ("curve", lambda c: c | {"total": None}),
+    "total is smaller than the last": ("curve", lambda c: c | {"total": c["total"] - 1}),
+    "total is more than rows can have": ("curve", lambda c: c | {"total": 10**30}),
+    "total is negative": ("curve", lambda c: c | {"total": -1}),
+    "total is a float": ("curve", lambda c: c | {"total": float(c["total"])}),
+    "total in words": ("curve", lambda c: c | {"total": str(c["total"])}),
+    "more alphas missing": ("more_alphas", lambda more: None),
+    "more alphas are a number": ("more_alphas", lambda more: 0.1),
+    "more alphas in words": ("more_alphas", lambda more: "0.1"),
+    "another alpha is no number": ("more_alphas", lambda more: ["x"]),
+    "another alpha is missing": ("more_alphas", lambda more: [None]),
+    "another alpha is too large": ("more_alphas", lambda more: [0.1, 1]),
+    "another alpha is negative": ("more_alphas", lambda more: [-0.1]),
     "ties negative": ("curve", lambda c: c | {"most_tied": -1}),
     "ties none": ("curve", lambda c: c | {"most_tied": 0}),
     "ties fractional": ("curve", lambda c: c | {"most_tied": 1.5}),
@@ -835,6 +887,99 @@ def test_fields_that_contradict_each_other_are_an_error(draw, tmp_path, field, v
     path.write_text(json.dumps(with_digests(json.loads(path.read_text()) | {field: value})))
     with pytest.raises(ValueError, match=refusal(f"({field}|strata)")):
         RiskController.load(path)
+
+
+def moved(number, **changes):
+    """A curve with something else in one of its windows."""
+
+    def changed(curve):
+        windows = copy.deepcopy(curve["windows"])
+        windows[number] |= {name: value(windows[number]) for name, value in changes.items()}
+        return curve | {"windows": windows}
+
+    return changed
+
+
+WRONG_WINDOWS = {
+    "in another order": (lambda c: c | {"windows": c["windows"][::-1]}, "ascending order"),
+    "the same one twice": (lambda c: c | {"windows": [c["windows"][0], *c["windows"]]}, "ascending order"),
+    "nothing between them": (
+        lambda c: moved(1, below=lambda w: c["windows"][0]["totals"][-1])(c),
+        "with something between them",
+    ),
+    "totals that overlap": (
+        lambda c: moved(1, below=lambda w: c["windows"][0]["totals"][-1] - 1)(c),
+        "with something between them",
+    ),
+    "levels that overlap": (
+        lambda c: moved(0, levels=lambda w: [*w["levels"][:-1], c["windows"][1]["levels"][0]])(c),
+        "ascending order",
+    ),
+    "above the total": (
+        lambda c: c | {"total": c["windows"][-1]["totals"][-1] - 1},
+        "levels above its total",
+    ),
+    "total fractional": (lambda c: c | {"total": c["total"] + 0.5}, "must have a whole total"),
+    "total true": (lambda c: c | {"total": True}, "must have a whole total"),
+    "total beyond all rows": (lambda c: c | {"total": 10**9}, "larger total than so many rows can have"),
+    "no whole number below": (moved(1, below=lambda w: float(w["below"])), "a whole total below each window"),
+    "negative below": (moved(0, below=lambda w: -1), "a whole total below each window"),
+    "below beyond the first total": (moved(1, below=lambda w: w["totals"][0]), "increasing totals"),
+    "empty": (moved(1, levels=lambda w: [], totals=lambda w: []), "no empty windows"),
+    "that of the threshold is gone": (lambda c: c | {"windows": c["windows"][1:]}, "kept near alpha"),
+    "too few levels": (moved(0, levels=lambda w: w["levels"][1:]), "a total for each level"),
+    "no ties": (lambda c: c | {"most_tied": 0}, "between 1 and n_rows rows tied"),
+    "ties without levels": (lambda c: c | {"windows": []}, "none without levels"),
+}
+
+
+@pytest.fixture
+def saved_windows(draw, tmp_path, monkeypatch):
+    make_small(monkeypatch)
+    controller = RiskController(alpha=0.05)
+    calibrate_in_parts(controller, *draw(2_000, 4), [700], more_alphas=[0.3])
+    controller.save(tmp_path / "saved.json")
+    document = json.loads((tmp_path / "saved.json").read_text())
+    assert len(document["strata"][0]["curve"]["windows"]) == 2
+
+    def load(changed):
+        (tmp_path / "saved.json").write_text(json.dumps(with_digests(changed)))
+        return RiskController.load(tmp_path / "saved.json")
+
+    return document, load
+
+
+@pytest.mark.parametrize(("change", "why"), WRONG_WINDOWS.values(), ids=WRONG_WINDOWS)
+def test_windows_that_make_no_sense_are_named(saved_windows, change, why):
+    document, load = saved_windows
+    stratum = document["strata"][0]
+    stratum["curve"] = change(stratum["curve"])
+    with pytest.raises(ValueError, match=refusal("strata")) as raised:
+        load(document)
+    assert why in str(raised.value)
+
+
+def test_another_alpha_that_the_windows_do_not_tell_is_named(saved_windows):
+    document, load = saved_windows
+    assert load(document).calibration_.more_alphas == (Fraction(3, 10),)
+    with pytest.raises(ValueError, match=refusal("more_alphas")) as raised:
+        load(document | {"more_alphas": [0.3, 0.15]})
+    assert "0.15" in str(raised.value)
+
+
+def test_row_weights_need_the_whole_curve(draw, tmp_path):
+    """Each row has a threshold of its own, from anywhere on the curve: a part of it would tell wrong ones."""
+    path = tmp_path / "saved.json"
+    proba, y = draw(400, 4)
+    RiskController(alpha=0.1).calibrate(proba, y, sample_weight=np.full(400, 1.0)).save(path)
+    document = json.loads(path.read_text())
+    curve = document["strata"][0]["curve"]
+    [window] = curve["windows"]
+    curve["windows"] = [window | {"levels": window["levels"][:-1], "totals": window["totals"][:-1]}]
+    path.write_text(json.dumps(with_digests(document)))
+    with pytest.raises(ValueError, match=refusal("strata")) as raised:
+        RiskController.load(path)
+    assert "whole curves where each row has a threshold of its own" in str(raised.value)
 
 
 def test_a_missing_file_is_the_systems_error(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -26,6 +26,8 @@ from ordinalrisk.steps import Steps
 from ordinalrisk.strata import RowsApart, Strata, Stratum, strata_of
 from ordinalrisk.unit_steps import UnitSteps, exact_weights
 
+NO_CLASS_COUNTS = "class_weight is 0 for every class that the calibration rows have."
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -47,6 +49,8 @@ class Calibration:
         A fingerprint of the rows.
     columns : ScoreColumns or None
         Which columns they had, if they came from a file.
+    more_alphas : tuple of Fraction
+        Other risks around which a curve in windows is known.
     """
 
     costs: CostTable
@@ -57,6 +61,7 @@ class Calibration:
     shift: str | None = None
     class_weights: tuple[Fraction, ...] | None = None
     columns: ScoreColumns | None = None
+    more_alphas: tuple[Fraction, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ class Calibrator:
     ) -> None:
         self._costs, self._growth, self._promise, self._classes = costs, growth, promise, classes
         self._by_label = by_label
-        self._class_weights = None if class_weight is None else _class_weights(class_weight, classes)
+        self._class_weights = None if class_weight is None else checked_class_weights(class_weight, classes)
         self._steps: list[Any] = []
         self._labels: list[NDArray[np.int64]] = []
         self._groups, self._clusters = RowNames("groups"), RowNames("clusters")
@@ -183,10 +188,10 @@ class Calibrator:
             return exact_weights(of_rows)
         if self._class_weights is None:
             return None, Fraction(1)
-        unit = Fraction(1, math.lcm(*(weight.denominator for weight in self._class_weights)))
-        whole = np.array([int(weight / unit) for weight in self._class_weights], object)[labels]
+        by_class, unit = whole_weights(self._class_weights)
+        whole = np.array(by_class, object)[labels]
         if not whole.any():
-            raise ValueError("class_weight is 0 for every class that the calibration rows have.")
+            raise ValueError(NO_CLASS_COUNTS)
         return whole, unit
 
     def _without_unneeded_steps(self, stratum: Stratum) -> Stratum:
@@ -219,7 +224,19 @@ def row_weights(values: Any, n_rows: int, name: str = "sample_weight") -> NDArra
     return weights
 
 
-def _class_weights(given: Any, classes: Classes) -> tuple[Fraction, ...]:
+def whole_weights(weights: Sequence[Fraction]) -> tuple[list[int], Fraction]:
+    """Weights as whole multiples of one number.
+
+    Examples
+    --------
+    >>> whole_weights([Fraction(1, 2), Fraction(1, 3)])
+    ([3, 2], Fraction(1, 6))
+    """
+    unit = Fraction(1, math.lcm(*(weight.denominator for weight in weights)))
+    return [int(weight / unit) for weight in weights], unit
+
+
+def checked_class_weights(given: Any, classes: Classes) -> tuple[Fraction, ...]:
     """A weight for each class, from a sequence or by name."""
     if isinstance(given, Mapping):
         values = by_class(given, classes, "class_weight")

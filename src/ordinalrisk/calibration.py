@@ -95,6 +95,7 @@ class ThresholdsByWeight:
     """
 
     def __init__(self, curve: RiskCurve, alpha: Fraction) -> None:
+        curve.require_whole("A threshold for each row")
         left = curve.weight * checked_alpha(alpha, curve.bound) / (curve.bound - alpha)
         one = curve.unit / (curve.bound - alpha)
         common = math.lcm(left.denominator, one.denominator)

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ordinalrisk.calibrating import Calibration
+from ordinalrisk.calibration import checked_alpha
 from ordinalrisk.combining import require_theorem
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.exact import as_fraction, from_json, to_json
 from ordinalrisk.labels import Classes
-from ordinalrisk.risk_curve import RiskCurve
+from ordinalrisk.risk_curve import OrderedSteps, RiskCurve
 from ordinalrisk.saved_document import Schema
 from ordinalrisk.saved_parts import (
     count_of,
@@ -37,13 +38,14 @@ from ordinalrisk.score_columns import ScoreColumns
 from ordinalrisk.steps import SortedSteps
 from ordinalrisk.strata import Strata, Stratum
 from ordinalrisk.unit_steps import UnitSteps
+from ordinalrisk.windows import Window, WindowedSteps
 
 if TYPE_CHECKING:
     from ordinalrisk.controller import RiskController
 
 SCHEMA = Schema(
     "ordinalrisk calibration",
-    3,
+    4,
     (
         "classes",
         "loss",
@@ -56,11 +58,12 @@ SCHEMA = Schema(
         "strata",
         "data_blake3",
         "columns",
+        "more_alphas",
     ),
 )
 _OPTIONS = ("delta", "bound", "condition_on", "randomize")
 _STRATUM = ("group", "label", "n_rows", "threshold", "curve", "steps")
-_CURVE = ("unit", "bound", "n_rows", "weight", "most_tied", "levels", "totals")
+_CURVE = ("unit", "bound", "n_rows", "weight", "most_tied", "total", "windows")
 
 
 def write(controller: RiskController, path: str | PathLike[str]) -> None:
@@ -101,7 +104,13 @@ def read(path: str | PathLike[str]) -> RiskController:
         }
         require_theorem([*controller.options, *(name for name, is_used in used.items() if is_used)])
     with naming(path, "strata"):
-        told_apart = _ToldApart(saved["unit"], shift is not None, groups, controller.condition_on is not None)
+        told_apart = _ToldApart(
+            saved["unit"],
+            shift is not None,
+            shift == "covariates",
+            groups,
+            controller.condition_on is not None,
+        )
         strata = _strata(saved["strata"], told_apart, costs)
     with naming(path, "data_blake3"):
         digest = saved["data_blake3"]
@@ -110,14 +119,23 @@ def read(path: str | PathLike[str]) -> RiskController:
         described = saved["columns"]
         columns = None if described is None else ScoreColumns.from_dict(described)
         require(columns is None or len(columns.scores) == len(classes), "must have a column for each class")
-    with naming(path, "strata"):
-        controller.adopt(
-            Calibration(costs, classes, strata, digest, saved["unit"], shift, class_weights, columns)
+    with naming(path, "more_alphas"):
+        require(isinstance(saved["more_alphas"], list), "must be a list")
+        more = tuple(
+            checked_alpha(as_fraction(from_json(alpha)), costs.bound) for alpha in saved["more_alphas"]
         )
+    with naming(path, "strata"):
+        calibration = Calibration(
+            costs, classes, strata, digest, saved["unit"], shift, class_weights, columns, more
+        )
+        controller.adopt(calibration)
         for part, threshold in zip(saved["strata"], controller.thresholds_, strict=True):
             found = float.fromhex(part["threshold"]["hex"])
             require(found == float(part["threshold"]["decimal"]), "differs between hexadecimal and decimal")
             require(found == threshold, "has a threshold that does not follow from its curve")
+    with naming(path, "more_alphas"):
+        for alpha in more:
+            controller.thresholds_at(alpha, calibration)  # which must be known
     return controller
 
 
@@ -149,6 +167,7 @@ def _values(controller: RiskController) -> dict[str, Any]:
         ],
         "data_blake3": calibration.data_blake3,
         "columns": None if calibration.columns is None else calibration.columns.to_dict(),
+        "more_alphas": [to_json(alpha) for alpha in calibration.more_alphas],
     }
 
 
@@ -183,6 +202,7 @@ class _ToldApart(NamedTuple):
 
     unit: str
     weighted: bool
+    row_weights: bool
     groups: tuple[Any, ...] | None
     by_label: bool
 
@@ -197,6 +217,10 @@ def _strata(saved: Any, told_apart: _ToldApart, costs: CostTable) -> Strata:
     require(isinstance(saved, list) and len(saved) == len(keys), f"must be a list of {len(keys)}")
     parts = [_stratum(part, *key, told_apart, costs) for part, key in zip(saved, keys, strict=True)]
     require(any(part.n_rows for part in parts), "must have rows")
+    require(
+        not told_apart.row_weights or all(part.curve.is_whole for part in parts),
+        "must have whole curves where each row has a threshold of its own",
+    )
     return Strata(tuple(parts), groups, n_labels)
 
 
@@ -233,23 +257,48 @@ def _curve(
         require(weight == units, "has weights without a shift")
     require(weight > 0 or not n_rows or told_apart.weighted, "has no weight")
     if steps is not None:
-        require(saved["levels"] is None and saved["totals"] is None, "must have steps or levels, not both")
-        in_order = steps.steps(int(bound / unit)).in_order
+        require(saved["windows"] is None, "must have steps or windows, not both")
+        in_order: OrderedSteps = steps.steps(int(bound / unit)).in_order
         require(saved["most_tied"] == in_order.most_tied, "has other ties than its steps")
-        return RiskCurve(in_order, unit=unit, n_rows=units, bound=bound, weight=weight)
-    levels, totals = np.array(saved["levels"], np.float64), saved["totals"]
+    else:
+        in_order = _ordered_steps(saved)
+    require(saved["total"] == in_order.total, "has another total than its steps")
+    return RiskCurve(in_order, unit=unit, n_rows=units, bound=bound, weight=weight)
+
+
+def _ordered_steps(saved: Mapping[str, Any]) -> OrderedSteps:
+    total, most_tied = saved["total"], saved["most_tied"]
+    require(type(total) is int and total >= 0, "must have a whole total")
+    require(isinstance(saved["windows"], list), "must have windows")
+    windows = tuple(_window(window) for window in saved["windows"])
+    for one, next_one in pairwise(windows):
+        require(
+            one.levels[-1] < next_one.levels[0] and int(one.totals[-1]) < next_one.below,
+            "must have windows in ascending order, with something between them",
+        )
+    last = int(windows[-1].totals[-1]) if windows else 0
+    require(last <= total, "has levels above its total")
+    if len(windows) < 2 and last == total and not (windows and windows[0].below):
+        levels, totals = windows[0][1:] if windows else (np.empty(0), np.empty(0, np.int64))
+        return SortedSteps(levels, totals, most_tied)
+    return WindowedSteps(windows, total, most_tied)
+
+
+def _window(saved: Any) -> Window:
+    require(set(saved) == {"below", "levels", "totals"}, "must have windows with below, levels and totals")
+    below, levels, totals = saved["below"], np.array(saved["levels"], np.float64), saved["totals"]
+    require(type(below) is int and below >= 0, "must have a whole total below each window")
     require(
         isinstance(totals, list) and all(type(total) is int and total > 0 for total in totals),
         "must have positive whole totals",
     )
     require(levels.shape == (len(totals),), "must have a total for each level")
+    require(len(levels) > 0, "must have no empty windows")
     require(
         bool(np.isfinite(levels).all() and (np.diff(levels) > 0).all()), "must have increasing finite levels"
     )
-    require(all(a < b for a, b in pairwise(totals)), "must have increasing totals")
-    small = not totals or max(totals) < 2**63
-    in_order = SortedSteps(levels, np.array(totals, np.int64 if small else object), saved["most_tied"])
-    return RiskCurve(in_order, unit=unit, n_rows=units, bound=bound, weight=weight)
+    require(all(a < b for a, b in pairwise([below, *totals])), "must have increasing totals")
+    return Window(below, levels, np.array(totals, np.int64 if totals[-1] < 2**63 else object))
 
 
 def _unit_steps(saved: Any, n_units: int) -> UnitSteps:
@@ -290,8 +339,13 @@ def _saved_stratum(part: Stratum, threshold: float) -> dict[str, Any]:
             "n_rows": curve.n_rows,
             "weight": str(curve.weight),
             "most_tied": curve.most_tied,
-            "levels": curve.levels.tolist() if steps is None else None,
-            "totals": curve.totals.tolist() if steps is None else None,
+            "total": int(curve.total_loss(math.inf) / curve.unit),
+            "windows": [
+                {"below": window.below, "levels": window.levels.tolist(), "totals": window.totals.tolist()}
+                for window in curve.windows
+            ]
+            if steps is None
+            else None,
         },
         "steps": None
         if steps is None

@@ -131,6 +131,7 @@ def _smallest_alpha(
     matrix = as_matrix(proba)
     require_column_order(proba, controller.classes_)
     curve: RiskCurve = controller.risk_curve_
+    curve.require_whole("Choosing alpha")
     totals: list[int] = [0, *curve.totals.tolist()]
 
     def alpha(step: int) -> Fraction:

@@ -39,3 +39,25 @@ def require_theorem(used: Iterable[str]) -> None:
 
 def _possible(option: str) -> str:
     return f"{option}: {', '.join(COMBINES[option]) or 'no other option'}"
+
+
+def require_parts_suffice(used: Iterable[str]) -> None:
+    """Refuse what can't be calibrated with where rows lie in many parts, none of which knows the others.
+
+    Examples
+    --------
+    >>> require_parts_suffice(["clusters"])
+    Traceback (most recent call last):
+    ValueError: clusters can't be used with dask: rows of one cluster may lie in several partitions.
+    Calibrate on one machine; its calibration predicts anywhere.
+    """
+    reasons = {
+        "clusters": "rows of one cluster may lie in several partitions",
+        "sample_weight": "each row then has a threshold of its own, from the whole risk curve",
+    }
+    for name in used:
+        if name in reasons:
+            raise ValueError(
+                f"{name} can't be used with dask: {reasons[name]}. Calibrate on one machine; its calibration "
+                "predicts anywhere."
+            )

@@ -97,17 +97,21 @@ class GrowthRule(ABC):
 
     def given_points(self, point_labels: Any, proba: NDArray[Any]) -> NDArray[np.int64] | None:
         """The point labels that the caller gives, as indices; None if the rule finds its own."""
-        if (self.point == "given") != (point_labels is not None):
-            raise ValueError(
-                f"point={self.point!r}, but point_labels were {'not ' if point_labels is None else ''}given; "
-                'pass them with point="given", and only then.'
-            )
+        self.require_points(point_labels)
         if point_labels is None:
             return None
         n_rows, n_classes = proba.shape
         points = class_indices(point_labels, np.arange(n_classes), n_rows, "point_labels")
         placed: NDArray[np.int64] = beside(proba, points, "point_labels")
         return placed
+
+    def require_points(self, point_labels: Any) -> None:
+        """Refuse point labels that are not asked for, and miss those that are."""
+        if (self.point == "given") != (point_labels is not None):
+            raise ValueError(
+                f"point={self.point!r}, but point_labels were {'not ' if point_labels is None else ''}given; "
+                'pass them with point="given", and only then.'
+            )
 
 
 @dataclass(frozen=True)

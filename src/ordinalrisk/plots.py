@@ -383,6 +383,7 @@ def _threshold_marks(controller: RiskController, alphas: Iterable[Any] | None) -
 
 def _drawn_steps(curve: RiskCurve, thresholds: Iterable[float]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Points of the curve, each with the risk just above it; the first and last lie outside all levels."""
+    curve.require_whole("A picture of it")
     levels = curve.levels
     if not len(levels):
         return np.array([0.0, 1.0]), np.zeros(2)

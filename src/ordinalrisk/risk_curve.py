@@ -9,14 +9,49 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.steps import SortedSteps, Steps
+from ordinalrisk.steps import Steps
+from ordinalrisk.windows import NotKnownError, Window
+
+
+class OrderedSteps(Protocol):
+    """The steps of the losses in the order of their levels: all, or those in some windows."""
+
+    @property
+    def levels(self) -> NDArray[np.float64]:
+        """The distinct levels, ascending."""
+
+    @property
+    def totals(self) -> NDArray[Any]:
+        """The total just above each."""
+
+    @property
+    def most_tied(self) -> int:
+        """The most steps at one level."""
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """Consecutive levels."""
+
+    @property
+    def total(self) -> int:
+        """All steps together."""
+
+    @property
+    def in_order(self) -> OrderedSteps:
+        """Themselves."""
+
+    def first_level_above(self, budget: int) -> float:
+        """As for any steps."""
+
+    def total_below(self, threshold: float) -> int:
+        """What the steps at levels below ``threshold`` add up to."""
 
 
 class AnySteps(Protocol):
     """The steps of the losses, wherever they lie."""
 
     @property
-    def in_order(self) -> SortedSteps:
+    def in_order(self) -> OrderedSteps:
         """The steps as a curve, on the host."""
 
     def first_level_above(self, budget: int) -> float:
@@ -30,8 +65,15 @@ class RiskCurve:
     ``unit``, so sums and comparisons are exact. One curve answers every ``alpha``: the first in O(n), and in
     O(log n) once it is sorted, which the first look at ``levels``, ``totals`` or ``most_tied`` does.
 
+    Where the rows were too many for one machine, the curve is known in windows around the thresholds that
+    were asked for, and what it does not tell is a :class:`ordinalrisk.windows.NotKnownError`.
+
     Attributes
     ----------
+    is_whole : bool
+        Whether all of it is known, not just some windows.
+    windows : tuple of Window
+        Levels with nothing unknown between them, and the totals below and above: one if it is whole.
     levels : array of float64
         The distinct levels at which some loss steps up, ascending.
     totals : array of int
@@ -93,14 +135,31 @@ class RiskCurve:
     def most_tied(self) -> int:  # noqa: D102
         return self._in_order().most_tied
 
-    def _in_order(self) -> SortedSteps:
+    @property
+    def windows(self) -> tuple[Window, ...]:  # noqa: D102
+        return self._in_order().windows
+
+    @property
+    def is_whole(self) -> bool:  # noqa: D102
+        steps = self._in_order()
+        known = sum(int(window.totals[-1]) - window.below for window in steps.windows)
+        return known == steps.total
+
+    def require_whole(self, purpose: str) -> None:
+        """Refuse what only the whole curve can tell."""
+        if not self.is_whole:
+            raise NotKnownError(
+                f"{purpose} needs the whole risk curve, which was kept near some thresholds only, since its "
+                "rows lay in many parts; calibrate on one machine, on fewer rows."
+            )
+
+    def _in_order(self) -> OrderedSteps:
         self._steps = in_order = self._steps.in_order
         return in_order
 
     def total_loss(self, threshold: float) -> Fraction:
         """The sum of the calibration rows' losses at ``threshold``, exactly."""
-        below = int(np.searchsorted(self.levels, threshold, side="left"))
-        return int(self.totals[below - 1]) * self.unit if below else Fraction(0)
+        return self._in_order().total_below(threshold) * self.unit
 
     def risk(self, threshold: float) -> float:
         """The mean loss of the calibration rows at ``threshold``."""
@@ -125,9 +184,15 @@ class RiskCurve:
         return (
             np.array_equal(self.levels, other.levels)
             and np.array_equal(self.totals, other.totals)
-            and (self.unit, self.n_rows, self.bound, self.weight, self.most_tied)
-            == (other.unit, other.n_rows, other.bound, other.weight, other.most_tied)
+            and self._facts() == other._facts()
         )
 
+    def _facts(self) -> tuple[Any, ...]:
+        steps = self._in_order()
+        windows = [(window.below, len(window.levels)) for window in steps.windows]
+        return self.unit, self.n_rows, self.bound, self.weight, steps.most_tied, steps.total, windows
+
     def __repr__(self) -> str:
-        return f"RiskCurve({len(self.levels)} levels, {self.n_rows} rows, B={float(self.bound):g})"
+        n = len(self.windows)
+        known = "" if self.is_whole else f" known in {n} window{'' if n == 1 else 's'}"
+        return f"RiskCurve({len(self.levels)} levels{known}, {self.n_rows} rows, B={float(self.bound):g})"

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ordinalrisk.windows import Window
+
 _FEW = 1_024
 
 
@@ -34,6 +36,21 @@ class SortedSteps(NamedTuple):
         """The lowest level at which the steps up to it add up to more than ``budget``; infinite if none."""
         step = int(np.searchsorted(self.totals, budget, side="right"))
         return float(self.levels[step]) if step < len(self.levels) else math.inf
+
+    def total_below(self, threshold: float) -> int:
+        """What the steps at levels below ``threshold`` add up to."""
+        below = int(np.searchsorted(self.levels, threshold, side="left"))
+        return int(self.totals[below - 1]) if below else 0
+
+    @property
+    def total(self) -> int:
+        """All steps together."""
+        return int(self.totals[-1]) if len(self.totals) else 0
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """The steps as one window on all of them; none if there are no steps."""
+        return (Window(0, self.levels, self.totals),) if len(self.levels) else ()
 
 
 @dataclass(eq=False)
@@ -61,10 +78,45 @@ class Steps:
 
     @classmethod
     def joined(cls, parts: Sequence[Steps]) -> Steps:
-        """The steps of all parts, which are between entries of one cost table."""
-        at, first = np.concatenate([part.at for part in parts]), parts[0]
-        by = first.by if isinstance(first.by, int) else np.concatenate([part.by for part in parts])
-        return cls(at, by, first.largest)
+        """The steps of all parts."""
+        at, first = np.concatenate([part.at for part in parts]), parts[0].by
+        largest = max(part.largest for part in parts)
+        if isinstance(first, int) and all(isinstance(part.by, int) and part.by == first for part in parts):
+            return cls(at, first, largest)
+        return cls(at, np.concatenate([part.sizes_of(slice(None)) for part in parts]), largest)
+
+    def sizes_of(self, chosen: Any) -> NDArray[Any]:
+        """How much each of the chosen steps is."""
+        if isinstance(self.by, int):
+            return np.full(len(self.at[chosen]), self.by, np.int64 if self.by < 2**62 else object)
+        sizes: NDArray[Any] = self.by[chosen]
+        return sizes
+
+    def times(self, factor: int) -> Steps:
+        """Each step so many times; none if that is 0."""
+        if factor == 0:
+            return Steps(np.empty(0), 1, 1)
+        if isinstance(self.by, int):
+            return Steps(self.at, self.by * factor, self.largest * factor)
+        wide = np.int64 if self.largest * factor < 2**62 else object
+        return Steps(self.at, self.by.astype(wide) * factor, self.largest * factor)
+
+    def packed(self) -> Steps:
+        """The same in as few bytes as hold them."""
+        if isinstance(self.by, int) or self.largest >= 2**63:
+            return self
+        return Steps(self.at, self.by.astype(np.min_scalar_type(self.largest)), self.largest)
+
+    @property
+    def total(self) -> int:
+        """All steps together."""
+        return self.sum_of(slice(None))
+
+    def sum_of(self, chosen: Any) -> int:
+        """What the chosen steps add up to."""
+        if isinstance(self.by, int):
+            return self.by * len(self.at[chosen])
+        return _total(self.by[chosen], self.largest)
 
     @cached_property
     def in_order(self) -> SortedSteps:
