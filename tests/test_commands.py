@@ -543,7 +543,7 @@ def test_memory_does_not_grow_with_the_rows(many_rows):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["calibrate"], "Missing argument 'SCORES'. See ordinalrisk calibrate --help."),
+        (["calibrate"], "Missing argument 'SCORES...'. See ordinalrisk calibrate --help."),
         (["predict", "cal.json", "rows.parquet"], "Missing option '--out'"),
         (["predict", "cal.json", "rows.parquet", "-o", "s.csv", "--nope"], "No such option: --nope"),
         (["predicted"], "No such command 'predicted'."),

@@ -114,7 +114,7 @@ def test_predictions_and_counts_do_not_depend_on_the_cut(name, folder, monkeypat
             done = streaming.predict(controller, streaming.FileRows(source, WHERE), folder / f"out.{name}")
         assert calibrated_on
         assert losses.tally.risk(controller.loss, 0.95) == metrics.risk(labels, sets, confidence=0.95)
-        assert done == (N_ROWS, sets.size.sum(), (sets.size == 1).sum())
+        assert done == (N_ROWS, sets.size.sum(), (sets.size == 1).sum(), 0)
         found = read_rows((folder / f"out.{name}").read_bytes(), name)
         assert [tuple(map(int, row.values())) for row in found] == list(
             zip(sets.lower.tolist(), sets.upper.tolist(), sets.size.tolist(), strict=True)

@@ -504,6 +504,8 @@ def test_importing_the_package_imports_nothing_heavy():
         "torch",
         "matplotlib",
         "dask",
+        "distributed",
+        "fsspec",
         "sklearn",
         "scipy",
         "typer",
@@ -524,7 +526,24 @@ def test_calibrating_numpy_data_imports_no_other_holder():
         orisk.metrics.risk(y, sets), repr(sets), controller.guarantee()
     """)
     assert "numba" in loaded
-    assert not loaded & {"pandas", "polars", "pyarrow", "torch", "matplotlib", "dask"}
+    assert not loaded & {
+        "pandas",
+        "polars",
+        "pyarrow",
+        "torch",
+        "matplotlib",
+        "dask",
+        "distributed",
+        "fsspec",
+    }
+
+
+def test_only_dask_collections_import_dask():
+    loaded = modules_after("""
+        import ordinalrisk.bracketing, ordinalrisk.calibrating_parts, ordinalrisk.controller
+        import ordinalrisk.lazy, ordinalrisk.metrics, ordinalrisk.part_steps, ordinalrisk.windows
+    """)
+    assert not loaded & {"dask", "distributed", "pandas"}
 
 
 def test_a_public_name_that_is_not_there_is_an_attribute_error():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from os import PathLike
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ordinalrisk import calibration_file, html_repr
 from ordinalrisk.calibrating import Calibration, Calibrator, RowExtras, by_class
 from ordinalrisk.calibration import Expectation, HighProbability, Promise, checked_alpha
-from ordinalrisk.combining import require_theorem
+from ordinalrisk.combining import require_parts_suffice, require_theorem
 from ordinalrisk.confidence_bounds import checked_bound, checked_delta
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.device import beside, to_host
@@ -26,10 +26,12 @@ from ordinalrisk.guarantees import Guarantee, guarantee_of, guarantee_of_all
 from ordinalrisk.hull import Ends, ends_by_label, ends_by_row
 from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.labels import Classes, as_classes, class_indices, require_column_order, resolve_classes
+from ordinalrisk.lazy import is_dask
 from ordinalrisk.losses import as_loss
 from ordinalrisk.probabilities import as_matrix, to_numpy
 from ordinalrisk.score_columns import ScoreColumns
 from ordinalrisk.thresholds import Thresholds
+from ordinalrisk.windows import NotKnownError
 
 _ROWS_AT_ONCE = 65_536
 _PARAMETERS = ("loss", "alpha", "growth", "classes", "delta", "bound", "condition_on", "randomize")
@@ -174,6 +176,7 @@ class RiskController:
         sample_weight: Any = None,
         class_weight: Any = None,
         point_labels: Any = None,
+        more_alphas: Sequence[Any] = (),
     ) -> RiskController:
         """Find the exact threshold on rows with known labels.
 
@@ -181,7 +184,8 @@ class RiskController:
         ----------
         proba : array-like of shape (n, K)
             Class probabilities, columns in label order: numpy, nested lists, pandas, polars, pyarrow, torch.
-            A tensor on a GPU is calibrated with on the GPU.
+            A tensor on a GPU is calibrated with on the GPU, a dask array or frame where its partitions are;
+            then ``y`` and ``groups`` are dask collections too, cut in the same places.
         y : array-like of shape (n,)
             The true labels.
         groups : array-like of shape (n,), optional
@@ -198,6 +202,9 @@ class RiskController:
             shifted; see :func:`ordinalrisk.shift.label_ratios`.
         point_labels : array-like of int, optional
             The label index each interval grows from, for a growth rule with ``point="given"``.
+        more_alphas : sequence of number
+            Other risks at which thresholds will be asked for. Only dask collections need to be told: of these
+            the risk curve is kept around the thresholds alone.
 
         Examples
         --------
@@ -209,7 +216,22 @@ class RiskController:
         require_theorem(
             [*self.options, *extras.used, *(["class_weight"] if class_weight is not None else [])]
         )
-        matrix, labels, classes = self._rows(proba, y, self.classes)
+        if is_dask(proba):
+            from ordinalrisk.engines.dask import collections
+
+            require_parts_suffice(extras.used)
+            return self._finished(
+                collections.calibration_of(
+                    self,
+                    proba,
+                    y,
+                    groups=groups,
+                    class_weight=class_weight,
+                    point_labels=point_labels,
+                    more_alphas=more_alphas,
+                )
+            )
+        matrix, labels, classes = self.checked_rows(proba, y, self.classes)
         calibrator = self.calibrator(classes, class_weight=class_weight)
         given = self.growth.given_points(point_labels, matrix)
         calibrator.add(matrix, labels, replace(extras, point_labels=given))
@@ -237,7 +259,7 @@ class RiskController:
             raise ValueError('Batches bring no point labels; with point="given" use calibrate on all rows.')
         classes, calibrator = self.classes, None
         for proba, y in batches:
-            matrix, labels, classes = self._rows(to_numpy(proba, "proba"), y, classes)
+            matrix, labels, classes = self.checked_rows(to_numpy(proba, "proba"), y, classes)
             if calibrator is None:
                 calibrator = self.calibrator(classes)
             calibrator.add(matrix, labels)
@@ -249,7 +271,7 @@ class RiskController:
         """What takes in rows batch by batch for this controller, to be adopted when it is finished."""
         known = as_classes(classes)
         costs = CostTable.of(self.loss, len(known))
-        self._alphas(self.alpha, known, costs)
+        self.checked_alphas(self.alpha, known, costs)
         return Calibrator(
             costs,
             self.growth,
@@ -296,7 +318,9 @@ class RiskController:
         Parameters
         ----------
         proba : array-like of shape (n, K)
-            Class probabilities, as for :meth:`calibrate`. A tensor on a GPU gives intervals there.
+            Class probabilities, as for :meth:`calibrate`. A tensor on a GPU gives intervals there, a dask
+            collection a :class:`~ordinalrisk.engines.dask.lazy_sets.LazyIntervalSet`, which is computed when
+            someone asks.
         alpha : number, optional
             Another risk than the one calibrated for, from the same risk curve.
         groups : array-like of shape (n,), optional
@@ -323,13 +347,24 @@ class RiskController:
         """
         self._require_calibrated()
         thresholds = self._thresholds if alpha is None else self.thresholds_at(alpha, self.calibration_)
-        matrix = as_matrix(proba)
-        K = matrix.shape[1]
-        if len(self.classes_) != K:
-            raise ValueError(f"proba has {K} columns, but the calibration had {len(self.classes_)} classes.")
-        require_column_order(proba, self.classes_)
         if alpha is not None:
             self._warn_if_uncertified(thresholds, self.calibration_, stacklevel=3)
+        if is_dask(proba):
+            from ordinalrisk.engines.dask import collections
+
+            lazy: Any = collections.predicted(
+                self if alpha is None else self.uncalibrated(alpha).adopt(self.calibration_),
+                proba,
+                groups=groups,
+                unseen_groups=unseen_groups,
+                sample_weight=sample_weight,
+                seed=seed,
+                point_labels=point_labels,
+            )
+            return lazy  # type: ignore[no-any-return]
+        matrix = as_matrix(proba)
+        self.require_classes(matrix.shape[1])
+        require_column_order(proba, self.classes_)
         given = self.growth.given_points(point_labels, matrix)
         applied = thresholds.of_rows(
             len(matrix), groups=groups, unseen_groups=unseen_groups, sample_weight=sample_weight, seed=seed
@@ -390,7 +425,7 @@ class RiskController:
         """Read a calibration that :meth:`save` wrote; its predictions are the same bit for bit."""
         return calibration_file.read(path)
 
-    def _rows(self, proba: Any, y: Any, classes: Any) -> tuple[Any, Any, Classes]:
+    def checked_rows(self, proba: Any, y: Any, classes: Any) -> tuple[Any, Any, Classes]:
         """Checked probabilities, the positions of the labels, and the classes these are positions in."""
         matrix = as_matrix(proba)
         resolved = resolve_classes(classes, y, matrix.shape[1])
@@ -416,7 +451,7 @@ class RiskController:
         }
         return [name for name, used in options.items() if used]
 
-    def _alphas(self, alpha: Any, classes: Classes, costs: CostTable) -> list[Fraction]:
+    def checked_alphas(self, alpha: Any, classes: Classes, costs: CostTable) -> list[Fraction]:
         """The risk of each class; one for all if there is no mapping."""
         if not isinstance(alpha, Mapping):
             return [checked_alpha(as_fraction(alpha, "alpha"), costs.bound)]
@@ -427,14 +462,23 @@ class RiskController:
 
     def part_alphas(self, alpha: Any, calibration: Calibration) -> list[Fraction]:
         """The risk of each stratum."""
-        alphas = self._alphas(alpha, calibration.classes, calibration.costs)
+        alphas = self.checked_alphas(alpha, calibration.classes, calibration.costs)
         labels = [part.label or 0 for part in calibration.strata.parts]
         return [alphas[label] if len(alphas) > 1 else alphas[0] for label in labels]
 
     def thresholds_at(self, alpha: Any, calibration: Calibration) -> Thresholds:
         """The thresholds of a calibration at a risk, to be used on rows."""
         alphas = self.part_alphas(alpha, calibration)
-        return Thresholds(calibration, self.promise, alphas, randomize=self.randomize)
+        try:
+            return Thresholds(calibration, self.promise, alphas, randomize=self.randomize)
+        except NotKnownError:
+            pass
+        known = [alpha for alpha in [self.alpha] if not isinstance(alpha, Mapping)]
+        near = " and ".join(decimal_text(as_fraction(each)) for each in [*known, *calibration.more_alphas])
+        raise NotKnownError(
+            f"The risk curve was kept near alpha={near or self.alpha} only, since its rows lay in many "
+            f"parts; calibrate again with {alpha} in more_alphas."
+        )
 
     def _guarantee(self, thresholds: Thresholds, calibration: Calibration) -> Guarantee:
         strata, classes = calibration.strata, calibration.classes.tolist()
@@ -461,6 +505,16 @@ class RiskController:
             -math.inf in thresholds.values or thresholds.too_heavy_classes
         ):  # else the curve need not be sorted
             warnings.warn(str(self._guarantee(thresholds, calibration).warning), stacklevel=stacklevel)
+
+    def uncalibrated(self, alpha: Any = None) -> RiskController:
+        """A controller with the same parameters, or with another risk."""
+        given = {name: getattr(self, name) for name in _PARAMETERS}
+        return RiskController(**given if alpha is None else {**given, "alpha": alpha})
+
+    def require_classes(self, n_columns: int) -> None:
+        """Refuse probabilities of another number of classes than was calibrated with."""
+        if (n_classes := len(self.classes_)) != n_columns:
+            raise ValueError(f"proba has {n_columns} columns, but the calibration had {n_classes} classes.")
 
     def _ends(
         self, matrix: Any, thresholds: NDArray[np.float64], given: NDArray[np.int64] | None

@@ -2,6 +2,7 @@
 
 Each metric returns a plain number or array; with ``confidence=0.95`` an :class:`Estimate` that has the
 interval too: exact binomial (Clopper-Pearson) for proportions, a percentile bootstrap over rows for means.
+Of intervals of dask collections all are computed in one pass over the partitions, from counts that add up.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ordinalrisk.estimates import Estimate as Estimate
 from ordinalrisk.estimates import Value
 from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.labels import class_indices
+from ordinalrisk.lazy import is_lazy_set
 from ordinalrisk.losses import as_loss
 from ordinalrisk.tally import Tally
 
@@ -48,6 +50,10 @@ def losses(y: Any, sets: IntervalSet, loss: Any = "coverage") -> NDArray[np.floa
     >>> losses([1, 1, 1], IntervalSet([0, 1, 1], [0, 2, 1], classes=[0, 1, 2]), "divergence")
     array([0.5, 0. , 0. ])
     """
+    lazy: Any = sets
+    if is_lazy_set(lazy):
+        of_rows: NDArray[np.float64] = lazy.losses(y, CostTable.of(as_loss(loss), len(sets.classes)).values)
+        return of_rows
     label = _label_indices(y, sets)
     nearest = np.clip(label, sets.lower_index, sets.upper_index)
     return CostTable.of(as_loss(loss), len(sets.classes)).values[label, nearest]
@@ -165,7 +171,10 @@ def distance_when_missed(y: Any, sets: IntervalSet, *, confidence: float | None 
     return _tally(y, sets).distance_when_missed(confidence)
 
 
-def _tally(y: Any, sets: IntervalSet) -> Tally:
+def _tally(y: Any, sets: Any) -> Tally:
+    if is_lazy_set(sets):
+        tally: Tally = sets.tally(y)
+        return tally
     return Tally.of(sets.lower_index if y is None else _label_indices(y, sets), sets)
 
 

@@ -9,19 +9,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ordinalrisk.cli import options, terminal
+from ordinalrisk.cli import clusters, options, terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from ordinalrisk.controller import RiskController
+    from ordinalrisk.engines.dask.files import Files
+    from ordinalrisk.engines.places import StoredFile
+    from ordinalrisk.engines.readers import Source
+    from ordinalrisk.score_columns import ScoreColumns
 
 _MOST_THRESHOLDS = 40
 
 
 def calibrate(
-    scores_file: Annotated[Path, typer.Argument(metavar="SCORES", help="File with scores and labels, or -.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The calibration, as JSON, or -.")],
+    scores_files: Annotated[
+        list[str],
+        typer.Argument(metavar="SCORES...", help="File with scores and labels, or -; many with --cluster."),
+    ],
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The calibration, as JSON, or -.")],
     alpha: Annotated[
         str, typer.Option(metavar="A", help="The largest expected loss; by class: None=0.1,Severe=0.01.")
     ],
@@ -82,6 +89,11 @@ def calibrate(
         bool, typer.Option("--randomize", help="Let a coin decide about labels at the threshold.")
     ] = False,
     input_format: options.InputFormat = None,
+    cluster: options.Cluster = None,
+    more_alphas: Annotated[
+        str | None,
+        typer.Option(metavar="A", help="With --cluster: other risks to ask for later, as 0.01,0.1."),
+    ] = None,
 ) -> None:
     """Find the exact threshold on rows with known labels, and save it.
 
@@ -98,11 +110,17 @@ def calibrate(
       ordinalrisk calibrate scores.arrow --loss costs.csv --alpha 0.1 -o cal.json
       ordinalrisk calibrate scores.parquet --alpha 0.1 --delta 0.1 \\
           --group hospital --cluster-col patient -o cal.json
+      ordinalrisk calibrate 's3://bucket/scores/*.parquet' --alpha 0.05 \\
+          --cluster tcp://10.0.0.1:8786 --more-alphas 0.01,0.1 -o cal.json
     """  # noqa: D301
     options.require_files()
-    options.require_input(scores_file)
-    if str(out) != "-":
-        terminal.require_writable_file(out, "--out", scores_file)
+    places = clusters.inputs(scores_files, cluster)
+    rows_in, written = options.place(places[0]), options.place(out)
+    options.require_input(rows_in)
+    if out != "-":
+        terminal.require_writable_file(written, "--out", rows_in)
+    if more_alphas is not None and cluster is None:
+        terminal.fail("--more-alphas is for --cluster; one machine keeps what any risk needs.", code=2)
     per_class = per_class or options.is_by_class(alpha)
     options.require_combination(
         {
@@ -124,8 +142,8 @@ def calibrate(
     from ordinalrisk.report.describing import loss_in_words
 
     given = options.names(classes)
-    console = terminal.printer(to_error=str(out) == "-")
-    with terminal.bad_data_is_one_line(), opened(scores_file, input_format) as source:
+    console = terminal.printer(to_error=out == "-")
+    with terminal.bad_data_is_one_line(), opened(rows_in, input_format) as source:
         rule = as_growth(growth) if point is None else GROWTH_RULES[as_growth(growth).name](point)
         if rule.point == "given":
             terminal.fail("--point given: point labels can't be given in a file.", code=2)
@@ -144,18 +162,42 @@ def calibrate(
             )
         _require_alpha(controller, len(labels))
         ratios = options.numbers(class_weights, "--class-weights")
-        with (
-            _in_options(),
-            terminal.noting_warnings(console),
-            terminal.row_progress(source, "Calibrating") as progress,
-        ):
-            rows = streaming.FileRows(source, where, labels, progress=progress)
-            calibrated = streaming.calibrate(controller, rows, ratios)
-        _write(calibrated, out)
+        with _in_options(), terminal.noting_warnings(console):
+            if cluster is None:
+                with terminal.row_progress(source, "Calibrating") as progress:
+                    rows = streaming.FileRows(source, where, labels, progress=progress)
+                    calibrated = streaming.calibrate(controller, rows, ratios)
+            else:
+                more = options.numbers(more_alphas, "--more-alphas") or []
+                files = _files(places, where, source, labels, input_format)
+                calibrated = _on_cluster(controller, files, cluster, ratios, more)
+        _write(calibrated, written)
     terminal.print_sentences(console, [loss_in_words(costs, [str(name) for name in labels])])
     console.print(str(calibrated.guarantee()))
     _print_thresholds(console, calibrated)
-    console.print(f"Wrote {'standard output' if str(out) == '-' else out}")
+    console.print(f"Wrote {'standard output' if out == '-' else written}")
+
+
+def _files(
+    places: list[str], where: ScoreColumns, source: Source, labels: list[Any], given_format: str | None
+) -> Files:
+    from ordinalrisk.combining import require_parts_suffice
+    from ordinalrisk.engines.dask.files import Files
+
+    used = {"clusters": where.cluster, "sample_weight": where.weight}
+    require_parts_suffice(name for name, column in used.items() if column is not None)
+    return Files(places, where, source.schema, labels, given_format=given_format)
+
+
+def _on_cluster(
+    controller: RiskController, files: Files, cluster: str, class_weight: Any, more_alphas: list[Any]
+) -> RiskController:
+    from ordinalrisk.engines.dask.files import calibrate
+
+    with clusters.working_on(cluster, "Calibrating", len(files.places)) as progress:
+        return calibrate(
+            controller, files, class_weight=class_weight, more_alphas=more_alphas, progress=progress
+        )
 
 
 def _likely(delta: str | None, bound: options.Bound) -> dict[str, Any]:
@@ -226,11 +268,11 @@ def _require_alpha(controller: Any, n_classes: int) -> None:
             )
 
 
-def _write(calibrated: Any, out: Path) -> None:
+def _write(calibrated: Any, out: Path | StoredFile) -> None:
     from ordinalrisk import calibration_file
 
     if str(out) == "-":
         typer.echo(calibration_file.text_of(calibrated), nl=False)
         return
     with terminal.writing_to(out):
-        calibrated.save(out)
+        calibrated.save(str(out))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def compare(
-    scores_file: Annotated[Path, typer.Argument(metavar="SCORES", help="File with scores and labels, or -.")],
+    scores_file: Annotated[str, typer.Argument(metavar="SCORES", help="File with scores and labels, or -.")],
     alpha: Annotated[
         list[str] | None, typer.Option(metavar="A", help="The risk; repeat for more. [default: 0.05, 0.1]")
     ] = None,
@@ -37,7 +37,7 @@ def compare(
         int, typer.Option(help="Compare on so many rows, drawn at random, if there are more.")
     ] = 200_000,
     seed: Annotated[int, typer.Option(help="Seed of the sample and of the parts.")] = 0,
-    json: Annotated[Path | None, typer.Option(metavar="FILE", help="All results as JSON.")] = None,
+    json: Annotated[str | None, typer.Option(metavar="FILE", help="All results as JSON.")] = None,
     input_format: options.InputFormat = None,
 ) -> None:
     """Rank the growth rules under each loss by cross-validation: risk, and the size of sets that it takes.
@@ -51,13 +51,14 @@ def compare(
       ordinalrisk compare scores.csv --alpha 0.02 --weights 1,1,5 --json all.json
     """  # noqa: D301
     options.require_files()
-    options.require_input(scores_file)
+    rows_in, written = options.place(scores_file), None if json is None else options.place(json)
+    options.require_input(rows_in)
     if seed < 0:
         terminal.fail(f"--seed must be 0 or larger; got {seed}.", code=2)
     if sample < 10:
         terminal.fail(f"--sample must be at least 10; got {sample}.", code=2)
-    if json is not None:
-        terminal.require_writable_file(json, "--json", scores_file)
+    if written is not None:
+        terminal.require_writable_file(written, "--json", rows_in)
 
     from ordinalrisk import comparing
     from ordinalrisk.engines import columns, streaming
@@ -70,7 +71,7 @@ def compare(
     given = options.names(classes)
     alphas = [options.number(text, "--alpha") for text in alpha or ("0.05", "0.1")]
     console = terminal.printer()
-    with terminal.bad_data_is_one_line(), opened(scores_file, input_format) as source:
+    with terminal.bad_data_is_one_line(), opened(rows_in, input_format) as source:
         asked = columns.Asked(scores, label, logits, rescale)
         where, labels = columns.chosen(source, asked, given, terminal.note)
         losses: dict[str, Any] = dict(comparing.default_losses(len(labels)))
@@ -98,10 +99,10 @@ def compare(
     of_all = "" if len(y) == n_rows else f", drawn at random from {n_rows:,}"
     caption = f"{folds}-fold cross-validation on {len(y):,} rows{of_all}; smallest sets first"
     terminal.print_table(console, _table(results), caption)
-    if json is not None:
-        with terminal.writing_to(json, "--json"):
-            terminal.write_json(_document(results, len(y), n_rows, folds, seed), json)
-        console.print(f"Wrote {json}")
+    if written is not None:
+        with terminal.writing_to(written, "--json"):
+            terminal.write_json(_document(results, len(y), n_rows, folds, seed), written)
+        console.print(f"Wrote {written}")
 
 
 def _table(results: Sequence[Comparison]) -> Table:

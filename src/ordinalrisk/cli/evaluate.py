@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ordinalrisk import __version__
-from ordinalrisk.cli import options, terminal
+from ordinalrisk.cli import clusters, options, terminal
 
 if TYPE_CHECKING:
     from ordinalrisk.controller import RiskController
@@ -24,8 +23,13 @@ _WHOLE = ("risk", "coverage", "mean_size")
 
 
 def evaluate(
-    calibration: Annotated[Path, typer.Argument(metavar="CALIBRATION", help="What calibrate wrote.")],
-    test: Annotated[Path, typer.Argument(metavar="TEST", help="File with scores and known labels, or -.")],
+    calibration: Annotated[str, typer.Argument(metavar="CALIBRATION", help="What calibrate wrote.")],
+    test: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TEST...", help="File with scores and known labels, or -; many with --cluster."
+        ),
+    ],
     label: options.Label = None,
     scores: options.Scores = None,
     logits: options.Logits = None,
@@ -35,8 +39,9 @@ def evaluate(
     cluster_col: options.ClusterColumn = None,
     weight_col: options.WeightColumn = None,
     seed: options.Seed = None,
-    json: Annotated[Path | None, typer.Option(metavar="FILE", help="The same numbers as JSON.")] = None,
+    json: Annotated[str | None, typer.Option(metavar="FILE", help="The same numbers as JSON.")] = None,
     input_format: options.InputFormat = None,
+    cluster: options.Cluster = None,
 ) -> None:
     """Compare the loss on rows with known labels with what was guaranteed.
 
@@ -48,11 +53,15 @@ def evaluate(
     Examples:
       ordinalrisk evaluate cal.json test.parquet
       ordinalrisk evaluate cal.json test.csv --alpha 0.1 --json metrics.json
+      ordinalrisk evaluate cal.json 'test/*.parquet' --cluster local:4
     """  # noqa: D301
     options.require_files()
-    options.require_input(test)
-    if json is not None:
-        terminal.require_writable_file(json, "--json", calibration, test)
+    places = clusters.inputs(test, cluster)
+    saved, rows_in = options.place(calibration), options.place(places[0])
+    written = None if json is None else options.place(json)
+    options.require_input(rows_in)
+    if written is not None:
+        terminal.require_writable_file(written, "--json", saved, rows_in)
 
     from ordinalrisk.engines import columns, streaming
     from ordinalrisk.engines.readers import opened
@@ -60,11 +69,11 @@ def evaluate(
     from ordinalrisk.report.describing import loss_in_words
     from ordinalrisk.report.measured import measured
 
-    controller = options.loaded(calibration)
+    controller = options.loaded(saved)
     options.require_seed(seed, controller)
     classes = controller.classes_.tolist()
     console = terminal.printer()
-    with terminal.bad_data_is_one_line(), opened(test, input_format) as source:
+    with terminal.bad_data_is_one_line(), opened(rows_in, input_format) as source:
         asked = columns.Asked(scores, label, logits, rescale, group, cluster_col, weight_col)
         where = columns.found_again(
             source,
@@ -77,10 +86,20 @@ def evaluate(
         )
         risk = options.another_alpha(alpha, controller)
         guarantee = controller.guarantee(risk)
-        with terminal.noting_warnings(console), terminal.row_progress(source, "Evaluating") as progress:
-            known = controller.calibration_.strata.groups
-            rows = streaming.FileRows(source, where, classes, progress=progress, groups=known)
-            losses, calibrated_on = streaming.evaluate(controller, rows, risk, seed=seed)
+        known = controller.calibration_.strata.groups
+        with terminal.noting_warnings(console):
+            if cluster is None:
+                with terminal.row_progress(source, "Evaluating") as progress:
+                    rows = streaming.FileRows(source, where, classes, progress=progress, groups=known)
+                    losses, calibrated_on = streaming.evaluate(controller, rows, risk, seed=seed)
+            else:
+                from ordinalrisk.engines.dask import files
+
+                with clusters.working_on(cluster, "Evaluating", len(places)) as done:
+                    many = files.Files(
+                        places, where, source.schema, classes, given_format=input_format, groups=known
+                    )
+                    losses, calibrated_on = files.evaluate(controller, many, risk, seed=seed, progress=done)
     tally = losses.tally
     numbers = measured(tally, controller.loss)
     verdict = verdict_on(losses, guarantee, calibrated_on=calibrated_on)
@@ -101,13 +120,13 @@ def evaluate(
     risk_name = "risk" if guarantee.unit == "row" and guarantee.shift is None else "risk by row"
     terminal.print_table(console, _whole_table(numbers, tally.n_rows, risk_name))
     terminal.print_table(console, _class_table(numbers, tally, classes))
-    if json is not None:
-        with terminal.writing_to(json, "--json"):
+    if written is not None:
+        with terminal.writing_to(written, "--json"):
             document = _document(numbers, tally, controller, guarantee.alpha, verdict)
             if risks:
                 document["strata"] = [_stratum_document(found) for found in risks]
-            terminal.write_json(document, json)
-        console.print(f"Wrote {json}")
+            terminal.write_json(document, written)
+        console.print(f"Wrote {written}")
 
 
 def _stratum_table(risks: Sequence[StratumRisk]) -> Table:

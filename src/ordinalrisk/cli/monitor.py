@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +9,10 @@ import typer
 from ordinalrisk.cli import options, terminal
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ordinalrisk.controller import RiskController
+    from ordinalrisk.engines.places import StoredFile
     from ordinalrisk.monitoring import RiskMonitor
 
 _ALARM = 3
@@ -18,9 +20,9 @@ _DELTA = "0.05"
 
 
 def monitor(
-    state: Annotated[Path, typer.Argument(metavar="STATE", help="What is known so far; made if absent.")],
-    calibration: Annotated[Path, typer.Argument(metavar="CALIBRATION", help="What calibrate wrote.")],
-    new: Annotated[Path, typer.Argument(metavar="MONTH", help="File with scores and known labels, or -.")],
+    state: Annotated[str, typer.Argument(metavar="STATE", help="What is known so far; made if absent.")],
+    calibration: Annotated[str, typer.Argument(metavar="CALIBRATION", help="What calibrate wrote.")],
+    new: Annotated[str, typer.Argument(metavar="MONTH", help="File with scores and known labels, or -.")],
     alpha: Annotated[
         str | None, typer.Option(metavar="A", help="The risk to watch. [default: the calibrated one]")
     ] = None,
@@ -47,13 +49,14 @@ def monitor(
       ordinalrisk monitor watch.json cal.json february.parquet
     """  # noqa: D301
     options.require_files()
-    options.require_input(new)
-    terminal.require_writable_file(state, "STATE", calibration, new)
+    known, saved, rows_in = options.place(state), options.place(calibration), options.place(new)
+    options.require_input(rows_in)
+    terminal.require_writable_file(known, "STATE", saved, rows_in)
 
     from ordinalrisk.engines import columns, streaming
     from ordinalrisk.engines.readers import opened
 
-    controller = options.loaded(calibration)
+    controller = options.loaded(saved)
     options.require_seed(seed, controller)
     if controller.calibration_.unit == "cluster":
         terminal.fail(
@@ -64,10 +67,10 @@ def monitor(
     classes = controller.classes_
     console = terminal.printer()
     with terminal.bad_data_is_one_line():
-        watching = _resumed(state, controller, alpha, delta) if state.exists() else None
+        watching = _resumed(known, controller, alpha, delta) if known.exists() else None
         watching = watching or _begun(controller, alpha, delta)
         before = watching.n_rows_
-        with opened(new, input_format) as source:
+        with opened(rows_in, input_format) as source:
             asked = columns.Asked(scores, label, logits, rescale, group, weight=weight_col)
             where = columns.found_again(
                 source,
@@ -79,15 +82,15 @@ def monitor(
                 needs=columns.needed(controller.calibration_, for_test=False),
             )
             predictor = streaming.Predictor(controller, seed=seed)
-            known = controller.calibration_.strata.groups
+            groups = controller.calibration_.strata.groups
             with terminal.noting_warnings(console), terminal.row_progress(source, "Watching") as progress:
-                rows = streaming.FileRows(source, where, classes.tolist(), progress=progress, groups=known)
+                rows = streaming.FileRows(source, where, classes.tolist(), progress=progress, groups=groups)
                 with rows.batches() as batches:
                     for batch in batches:
                         watching.update(classes[batch.labels], predictor.sets(batch))
                 predictor.finish()
-    with terminal.writing_to(state, "STATE"):
-        watching.save(state)
+    with terminal.writing_to(known, "STATE"):
+        watching.save(str(known))
     told = [_in_words(watching, before)]
     if not controller.calibration_.strata.is_one:
         told.append("This watches the mean over all rows, not each group or class by itself.")
@@ -109,13 +112,15 @@ def _begun(controller: RiskController, alpha: str | None, delta: str | None) -> 
         terminal.fail(f"--{error}", code=2)  # alpha or delta, whose name comes first
 
 
-def _resumed(state: Path, controller: RiskController, alpha: str | None, delta: str | None) -> RiskMonitor:
+def _resumed(
+    state: Path | StoredFile, controller: RiskController, alpha: str | None, delta: str | None
+) -> RiskMonitor:
     from ordinalrisk.engines.formats import FileError
     from ordinalrisk.exact import as_fraction, decimal_text
     from ordinalrisk.monitoring import RiskMonitor
 
     try:
-        watching = RiskMonitor.load(state)
+        watching = RiskMonitor.load(str(state))
     except OSError as error:
         raise FileError(f"{state}: can't be read ({error.strerror}).") from None
     except ValueError as error:

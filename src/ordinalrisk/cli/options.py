@@ -17,6 +17,7 @@ from ordinalrisk.cli import terminal
 
 if TYPE_CHECKING:
     from ordinalrisk.controller import RiskController
+    from ordinalrisk.engines.places import StoredFile
     from ordinalrisk.exact import Number
     from ordinalrisk.losses import CostTableLoss, IntervalLoss
 
@@ -94,6 +95,12 @@ WeightColumn = Annotated[
 Seed = Annotated[
     int | None, typer.Option(metavar="N", help="For a randomized calibration: equal seeds, equal sets.")
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHERE", help="Run on a Dask cluster: a scheduler's address, local, or local:WORKERS."
+    ),
+]
 InputFormat = Annotated[
     Format | None, typer.Option(help="Format of the input. [default: by its name, else by its first bytes]")
 ]
@@ -108,30 +115,41 @@ def require_files() -> None:
         terminal.fail(f"files are read with pyarrow, which is not installed: {INSTALL_FILES}", code=1)
 
 
-def require_input(*paths: Path) -> None:
+def place(text: str) -> Path | StoredFile:
+    """The file that an option or an argument names: on this machine, or by its URL."""
+    from ordinalrisk.engines.places import located
+
+    with terminal.bad_data_is_one_line():
+        return located(text)
+
+
+def require_input(*paths: Path | StoredFile) -> None:
     """Find out at once if a file is not there."""
     for path in paths:
-        if str(path) != "-" and not path.exists():
+        with terminal.bad_data_is_one_line():
+            is_there = str(path) == "-" or path.exists()
+        if not is_there:
             terminal.fail(f"there is no file {path}.", code=2)
 
 
-def require_format(out: Path, given: Format | None) -> None:
+def require_format(out: Path | StoredFile, given: Format | None) -> None:
     """Find out before the work if a file's name does not tell its format."""
     from ordinalrisk.engines.formats import FORMATS, format_by_name
 
-    if given is None and format_by_name(out) is None:
+    if given is None and format_by_name(str(out)) is None:
         known = ", ".join(FORMATS)
         terminal.fail(f"--out: {out} does not tell a format; end it in one of {known}.", code=2)
 
 
-def loaded(path: Path) -> RiskController:
+def loaded(path: Path | StoredFile) -> RiskController:
     """The saved calibration, or one line and exit code 1."""
     from ordinalrisk.controller import RiskController
 
-    if not path.exists():
+    if str(path) == "-":
         terminal.fail(f"there is no file {path}.", code=2)
+    require_input(path)
     try:
-        return RiskController.load(path)
+        return RiskController.load(str(path))
     except OSError as error:
         terminal.fail(f"{path}: can't be read ({error.strerror}).", code=1)
     except ValueError as error:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ordinalrisk.cli import options, terminal
+from ordinalrisk.cli import clusters, options, terminal
 
 if TYPE_CHECKING:
     from ordinalrisk.engines.readers import Source
 
 
 def predict(
-    calibration: Annotated[Path, typer.Argument(metavar="CALIBRATION", help="What calibrate wrote.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="File with the scores of new rows, or -.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The intervals, or -.")],
+    calibration: Annotated[str, typer.Argument(metavar="CALIBRATION", help="What calibrate wrote.")],
+    new: Annotated[
+        list[str],
+        typer.Argument(metavar="NEW...", help="File with the scores of new rows, or -; many with --cluster."),
+    ],
+    out: Annotated[
+        str,
+        typer.Option("--out", "-o", metavar="FILE", help="The intervals, or -; with --cluster, a folder."),
+    ],
     scores: options.Scores = None,
     logits: options.Logits = None,
     rescale: options.Rescale = False,
@@ -37,12 +42,14 @@ def predict(
     prefix: Annotated[str, typer.Option(metavar="TEXT", help="Before the names of the new columns.")] = "",
     input_format: options.InputFormat = None,
     output_format: options.OutputFormat = None,
+    cluster: options.Cluster = None,
 ) -> None:
     """Give each row of a file its interval of labels.
 
     The output has the columns that are kept and lower, upper (labels) and size. Score columns are found by
     the names that they had when calibrating, in whatever order they stand, and so are groups and weights.
-    Files of any size are streamed.
+    Files of any size are streamed. On a cluster each file has one of its own in the folder --out, and
+    _ordinalrisk.json there lists them when all are written; to run it again replaces them.
 
     \b
     Examples:
@@ -50,25 +57,31 @@ def predict(
       ordinalrisk predict cal.json new.csv -o - --keep id | head
       ordinalrisk predict cal.json new.arrow -o sets.csv.gz --alpha 0.01
       ordinalrisk predict cal.json new.csv -o sets.csv --unseen-groups full
+      ordinalrisk predict cal.json 'new/*.parquet' -o sets --cluster local:4
     """  # noqa: D301
     options.require_files()
-    options.require_input(new)
-    piped = str(out) == "-"
-    if not piped:
-        terminal.require_writable_file(out, "--out", calibration, new)
-        options.require_format(out, output_format)
+    places = clusters.inputs(new, cluster)
+    saved, rows_in = options.place(calibration), options.place(places[0])
+    written = options.place(out)
+    options.require_input(rows_in)
+    piped = out == "-"
+    if cluster is not None and piped:
+        terminal.fail("--out: with --cluster a folder is needed; - is none.", code=2)
+    if cluster is None and not piped:
+        terminal.require_writable_file(written, "--out", saved, rows_in)
+        options.require_format(written, output_format)
 
     from ordinalrisk.engines import columns, streaming
     from ordinalrisk.engines.readers import opened
 
-    controller = options.loaded(calibration)
+    controller = options.loaded(saved)
     options.require_seed(seed, controller)
     known = controller.calibration_.strata.groups
     if known is None and unseen_groups != options.UnseenGroups.error:
         terminal.fail("--unseen-groups: the calibration was made without groups; leave it out.", code=2)
     console = terminal.printer(to_error=piped)
     asked = columns.Asked(scores, None, logits, rescale, group, weight=weight_col)
-    with terminal.bad_data_is_one_line(), opened(new, input_format) as source:
+    with terminal.bad_data_is_one_line(), opened(rows_in, input_format) as source:
         where = columns.found_again(
             source,
             controller.columns_,
@@ -82,23 +95,49 @@ def predict(
         risk = options.another_alpha(alpha, controller)
         if risk is None and (warning := controller.guarantee().warning):  # else predictions warn of it
             terminal.note(warning)
-        with (
-            terminal.writing_to(out),
-            terminal.noting_warnings(console),
-            terminal.row_progress(source, "Predicting") as progress,
-        ):
-            predicted = streaming.predict(
-                controller,
-                streaming.FileRows(
-                    source, where, keep=kept, progress=progress, groups=known, unseen_groups=unseen_groups
-                ),
-                out,
-                alpha=risk,
-                prefix=prefix,
-                given_format=output_format,
-                unseen_groups=unseen_groups,
-                seed=seed,
-            )
+        with terminal.writing_to(written), terminal.noting_warnings(console):
+            if cluster is not None:
+                from ordinalrisk.engines.dask import files
+
+                with clusters.working_on(cluster, "Predicting", len(places)) as done:
+                    predicted = files.predict(
+                        controller,
+                        files.Files(
+                            places,
+                            where,
+                            source.schema,
+                            keep=kept,
+                            given_format=input_format,
+                            groups=known,
+                            unseen_groups=unseen_groups,
+                        ),
+                        out,
+                        alpha=risk,
+                        prefix=prefix,
+                        target_format=output_format,
+                        seed=seed,
+                        progress=done,
+                    )
+            else:
+                with terminal.row_progress(source, "Predicting") as progress:
+                    predicted = streaming.predict(
+                        controller,
+                        streaming.FileRows(
+                            source,
+                            where,
+                            keep=kept,
+                            progress=progress,
+                            groups=known,
+                            unseen_groups=unseen_groups,
+                        ),
+                        written,
+                        alpha=risk,
+                        prefix=prefix,
+                        given_format=output_format,
+                        unseen_groups=unseen_groups,
+                        seed=seed,
+                    )
+            streaming.warn_of_uncertified(predicted.n_uncertified, predicted.n_rows)
     n_rows = predicted.n_rows
     console.print(
         f"{n_rows:,} {'row' if n_rows == 1 else 'rows'}, "
@@ -106,7 +145,7 @@ def predict(
         f"{predicted.n_single / n_rows:.1%} single labels."
     )
     if not piped:
-        console.print(f"Wrote {out}")
+        console.print(f"Wrote {written}")
 
 
 def _kept(source: Source, asked: str | None, scores: tuple[str, ...]) -> list[str]:

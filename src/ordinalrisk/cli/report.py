@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ordinalrisk.cli import options, terminal
+from ordinalrisk.cli import clusters, options, terminal
+
+if TYPE_CHECKING:
+    from ordinalrisk.engines.places import StoredFile
 
 
 def report(
-    calibration: Annotated[Path, typer.Argument(metavar="CALIBRATION", help="What calibrate wrote.")],
-    test: Annotated[Path, typer.Argument(metavar="TEST", help="File with scores and known labels, or -.")],
+    calibration: Annotated[str, typer.Argument(metavar="CALIBRATION", help="What calibrate wrote.")],
+    test: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TEST...", help="File with scores and known labels, or -; many with --cluster."
+        ),
+    ],
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="The page; beside it the same as JSON.")
-    ] = Path("report.html"),
+        str, typer.Option("--out", "-o", metavar="FILE", help="The page; beside it the same as JSON.")
+    ] = "report.html",
     label: options.Label = None,
     scores: options.Scores = None,
     logits: options.Logits = None,
@@ -26,6 +35,7 @@ def report(
     weight_col: options.WeightColumn = None,
     seed: options.Seed = None,
     input_format: options.InputFormat = None,
+    cluster: options.Cluster = None,
 ) -> None:
     """Write a report: the guarantee, whether the test rows agree, and what every alpha would cost.
 
@@ -36,6 +46,7 @@ def report(
     Examples:
       ordinalrisk report cal.json test.parquet -o report.html
       ordinalrisk report by_site.json test.csv --group clinic
+      ordinalrisk report cal.json 'test/*.parquet' --cluster local:4
     """  # noqa: D301
     options.require_files()
     for package in ("plotly", "jinja2"):
@@ -43,22 +54,24 @@ def report(
             terminal.fail(
                 f"a report needs {package}, which is not installed: {options.INSTALL_REPORT}", code=1
             )
-    options.require_input(test)
-    beside = out.with_suffix(".json")
-    if beside == out:
-        terminal.fail(f"--out: {out} is the page; its numbers go to the same name with .json.", code=2)
-    for written in (out, beside):
-        terminal.require_writable_file(written, "--out", calibration, test)
+    places = clusters.inputs(test, cluster)
+    saved, rows_in, page = options.place(calibration), options.place(places[0]), options.place(out)
+    options.require_input(rows_in)
+    beside = page.with_suffix(".json")
+    if beside == page:
+        terminal.fail(f"--out: {page} is the page; its numbers go to the same name with .json.", code=2)
+    for written in (page, beside):
+        terminal.require_writable_file(written, "--out", saved, rows_in)
 
     from ordinalrisk.engines import columns, streaming
     from ordinalrisk.engines.readers import opened
-    from ordinalrisk.report import ReportSummary, write_summary
+    from ordinalrisk.report import ReportSummary
 
-    controller = options.loaded(calibration)
+    controller = options.loaded(saved)
     options.require_seed(seed, controller)
     classes = controller.classes_
     console = terminal.printer()
-    with terminal.bad_data_is_one_line(), opened(test, input_format) as source:
+    with terminal.bad_data_is_one_line(), opened(rows_in, input_format) as source:
         asked = columns.Asked(scores, label, logits, rescale, group, cluster_col, weight_col)
         where = columns.found_again(
             source,
@@ -70,33 +83,50 @@ def report(
             needs=columns.needed(controller.calibration_, for_test=True),
         )
         shown = [name for name in source.schema.names if name not in (*where.scores, where.label)]
-        summary = ReportSummary(controller, seed=seed)
-        with terminal.row_progress(source, "Reading test rows") as progress:
-            rows = streaming.FileRows(
-                source,
-                where,
-                classes.tolist(),
-                keep=shown[:6],
-                progress=progress,
-                groups=controller.calibration_.strata.groups,
-            )
-            with rows.batches() as batches:
-                for batch in batches:
-                    cases = dict(zip(batch.kept.schema.names, batch.kept.columns, strict=True))
-                    extras = batch.extras
-                    summary.add(
-                        batch.proba,
-                        classes[batch.labels],
-                        cases,
-                        extras.groups,
-                        extras.clusters,
-                        extras.sample_weight,
-                    )
+        known = controller.calibration_.strata.groups
+        if cluster is None:
+            summary = ReportSummary(controller, seed=seed)
+            with terminal.row_progress(source, "Reading test rows") as progress:
+                rows = streaming.FileRows(
+                    source, where, classes.tolist(), keep=shown[:6], progress=progress, groups=known
+                )
+                streaming.summarise(summary, rows, classes)
+        else:
+            from ordinalrisk.engines.dask import files
+
+            with clusters.working_on(cluster, "Reading", len(places)) as done:
+                many = files.Files(
+                    places, where, source.schema, classes.tolist(), shown[:6], input_format, known
+                )
+                summary = files.summary_of(controller, many, seed=seed, progress=done)
         with terminal.progress() as bar:
             bar.add_task("Summarising", total=None)
-            found = summary.finish(calibration.name, Path(source.name).name, where.to_dict())
-    with terminal.writing_to(out):
-        write_summary(found, out)
+            found = summary.finish(saved.name, _named(places), where.to_dict())
+    with terminal.writing_to(page):
+        _write(found, page, beside)
     stop = found["stops"][found["start"]]
     terminal.print_sentences(console, [stop["guarantee"], stop["verdict_text"]])
-    console.print(f"Wrote {out} and {beside}")
+    console.print(f"Wrote {page} and {beside}")
+
+
+def _named(places: list[str]) -> str:
+    from ordinalrisk.engines.places import name_of
+
+    more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
+    return name_of(places[0]) + more
+
+
+def _write(summary: dict[str, Any], page: Path | StoredFile, beside: Path | StoredFile) -> None:
+    """Both files, or none; what is stored elsewhere is sent when both are written."""
+    from ordinalrisk.atomic import replacing
+    from ordinalrisk.report import write_summary
+
+    if isinstance(page, Path):
+        write_summary(summary, page)
+        return
+    with tempfile.TemporaryDirectory(prefix="ordinalrisk-") as folder:
+        here = Path(folder) / "report.html"
+        write_summary(summary, here)
+        with replacing(str(page)) as html, replacing(str(beside)) as numbers:
+            html.write_bytes(here.read_bytes())
+            numbers.write_bytes(here.with_suffix(".json").read_bytes())

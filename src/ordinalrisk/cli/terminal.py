@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
+    from ordinalrisk.engines.places import StoredFile
     from ordinalrisk.engines.readers import Source
     from ordinalrisk.guarantees import Guarantee
     from ordinalrisk.text_table import Table
@@ -156,7 +157,7 @@ def can_draw(console: Console) -> bool:
     return True
 
 
-def write_json(document: Any, path: Path) -> None:
+def write_json(document: Any, path: Path | StoredFile) -> None:
     """Write a JSON file, whole or not at all."""
     from ordinalrisk.atomic import replacing
 
@@ -182,13 +183,17 @@ def require_writable(folder: Path) -> None:
             pass
 
 
-def require_writable_file(path: Path, option: str, *inputs: Path) -> None:
+def require_writable_file(path: Path | StoredFile, option: str, *inputs: Path | StoredFile) -> None:
     """Find out before the work if a file can't be written, or would take the place of what is read."""
     if str(path) == "-":
         fail(f"{option}: a file is needed here; - is none.", code=2)
     for read in inputs:
-        if path.exists() and read.exists() and path.samefile(read):
+        if _is_same(path, read):
             fail(f"{option}: {path} is read too, and would be lost; choose another name.", code=2)
+    if not isinstance(path, Path):
+        with bad_data_is_one_line(), writing_to(path, option):
+            _require_storable(path, option)
+        return
     if not path.parent.is_dir():
         fail(f"{option}: there is no folder {path.parent}.", code=2)
     if path.is_dir():
@@ -199,8 +204,25 @@ def require_writable_file(path: Path, option: str, *inputs: Path) -> None:
         pass
 
 
+def _is_same(path: Path | StoredFile, read: Path | StoredFile) -> bool:
+    if isinstance(path, Path) and isinstance(read, Path):
+        return path.exists() and read.exists() and path.samefile(read)
+    return path == read
+
+
+def _require_storable(file: StoredFile, option: str) -> None:
+    """By storing something: no other question has an answer everywhere."""
+    from ordinalrisk.atomic import temporary_beside
+
+    if str(file).endswith("/") or file.is_dir():
+        fail(f"{option}: {file} is a folder, not a file.", code=2)
+    trial = temporary_beside(file)
+    trial.write_bytes(b"")
+    trial.remove()
+
+
 @contextmanager
-def writing_to(path: Path, option: str = "--out") -> Iterator[None]:
+def writing_to(path: Path | StoredFile, option: str = "--out") -> Iterator[None]:
     """Turn what goes wrong while writing into one line."""
     try:
         yield
@@ -209,7 +231,7 @@ def writing_to(path: Path, option: str = "--out") -> Iterator[None]:
     except OSError as error:
         if str(path) == "-":
             discard_output()
-        why = os.strerror(error.errno) if error.errno else str(error)  # Arrow's own text is long
+        why = os.strerror(error.errno) if error.errno else error.strerror or str(error)  # Arrow's is long
         fail(f"{option}: can't write to {path} ({why}).", code=1)
 
 

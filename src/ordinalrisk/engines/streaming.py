@@ -12,9 +12,10 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from copy import deepcopy
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,16 +26,21 @@ from ordinalrisk.calibrating import RowExtras
 from ordinalrisk.controller import RiskController
 from ordinalrisk.engines.columns import is_missing, is_number, listing, position_of_label, position_of_name
 from ordinalrisk.engines.formats import FileError, compression_of, format_by_name
+from ordinalrisk.engines.places import StoredFile
 from ordinalrisk.engines.readers import Source
 from ordinalrisk.engines.writers import writing
 from ordinalrisk.evaluating import StratumLosses
-from ordinalrisk.fingerprint import Fingerprint
+from ordinalrisk.fingerprint import Fingerprint, of_parts
 from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.kernels.cpu import side_by_side
 from ordinalrisk.labels import Classes, as_classes, class_indices
 from ordinalrisk.probabilities import RowError, softmax
+from ordinalrisk.random_rows import generator_at
 from ordinalrisk.row_names import RowNames
 from ordinalrisk.score_columns import ScoreColumns
+
+if TYPE_CHECKING:
+    from ordinalrisk.report import ReportSummary
 
 ADDED = ("lower", "upper", "size")
 BATCHES_AHEAD = 2
@@ -81,6 +87,8 @@ class FileRows:
         spells out a number.
     unseen_groups : {"error", "full"}
         Whether another group is an error, or keeps its name.
+    may_be_empty : bool
+        Whether there may be no rows, as in one of many files.
     """
 
     def __init__(
@@ -92,8 +100,9 @@ class FileRows:
         progress: Progress = lambda n_rows: None,
         groups: Sequence[Any] | None = None,
         unseen_groups: str = "error",
+        may_be_empty: bool = False,
     ) -> None:
-        self._groups, self._unseen_groups = groups, unseen_groups
+        self._groups, self._unseen_groups, self._may_be_empty = groups, unseen_groups, may_be_empty
         self.source, self.columns, self.keep = source, columns, list(keep)
         self._classes = None if classes is None else as_classes(list(classes))
         self._progress = progress
@@ -132,7 +141,7 @@ class FileRows:
                 yield Rows(self._matrix(batch), self._labels(batch), kept, extras)
                 self._before += batch.num_rows
                 self._progress(self._before)
-        if self._before == 0:
+        if self._before == 0 and not self._may_be_empty:
             raise FileError(f"{self.source.name}: has no rows.")
 
     def _place(self, error: RowError) -> str:
@@ -286,6 +295,13 @@ class Predictor:
         What rows of groups without calibration rows get.
     seed : int, optional
         For randomized sets: one stream of coins for all batches.
+    first_row : int
+        How many rows come before, in other files: their coins are not tossed again.
+
+    Attributes
+    ----------
+    n_rows, n_uncertified : int
+        How many rows there were, and how many had weights so large that nothing could be certified for them.
     """
 
     def __init__(
@@ -295,9 +311,10 @@ class Predictor:
         *,
         unseen_groups: str = "error",
         seed: int | None = None,
+        first_row: int = 0,
     ) -> None:
         self._controller, self._alpha, self._unseen_groups = controller, alpha, unseen_groups
-        self._coins = None if seed is None else np.random.default_rng(seed)
+        self._coins = None if seed is None else generator_at(first_row, seed)
         strata = controller.calibration_.strata
         guarantee = controller.guarantee(alpha)
         promised = zip(strata.parts, guarantee.parts or (guarantee,), strict=True)
@@ -307,13 +324,13 @@ class Predictor:
             else []
         )
         self._group_numbers = None if strata.groups is None else RowNames("groups", strata.groups)
-        self._n_rows = self._n_uncertified = 0
+        self.n_rows = self.n_uncertified = 0
 
     def sets(self, rows: Rows) -> IntervalSet:
         """The intervals of some rows."""
         extras = rows.extras
-        self._n_rows += len(rows.proba)
-        self._n_uncertified += self._count_uncertified(extras)
+        self.n_rows += len(rows.proba)
+        self.n_uncertified += self._count_uncertified(extras)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*new rows have weights so large")
             return self._controller.predict_set(
@@ -327,13 +344,7 @@ class Predictor:
 
     def finish(self) -> None:
         """Warn of weights too large to certify anything, once for all batches."""
-        if self._n_uncertified:
-            warnings.warn(
-                f"{self._n_uncertified:,} of {self._n_rows:,} rows have weights so large, beside those of "
-                "the calibration rows, that nothing can be certified for them: their sets are the full "
-                "scale.",
-                stacklevel=2,
-            )
+        warn_of_uncertified(self.n_uncertified, self.n_rows)
 
     def _count_uncertified(self, extras: RowExtras) -> int:
         """How many rows weigh more than the calibration rows of their group can answer for."""
@@ -350,6 +361,16 @@ class Predictor:
         )
 
 
+def warn_of_uncertified(n_uncertified: int, n_rows: int) -> None:
+    """Warn of weights too large to certify anything, once for all rows."""
+    if n_uncertified:
+        warnings.warn(
+            f"{n_uncertified:,} of {n_rows:,} rows have weights so large, beside those of the calibration "
+            "rows, that nothing can be certified for them: their sets are the full scale.",
+            stacklevel=3,
+        )
+
+
 def _exceeds(weights: NDArray[np.float64], largest: Fraction) -> NDArray[np.bool_]:
     """Exactly: the float next to a rational may lie on either side of it."""
     near = float(largest)
@@ -363,12 +384,56 @@ class Evaluated(NamedTuple):
     calibrated_on: bool
 
 
+class Counted(NamedTuple):
+    """What is kept of labelled rows that were predicted: of one file, or of several that follow each other.
+
+    A file with more rows than the calibration had is another one, and has no ``digests``.
+    """
+
+    losses: StratumLosses
+    n_rows: int
+    n_uncertified: int
+    digests: tuple[str | None, ...]
+
+    @classmethod
+    def merged(cls, parts: Sequence[Counted]) -> Counted:
+        """Those of all parts, which are left as they are."""
+        losses = deepcopy(parts[0].losses)
+        for part in parts[1:]:
+            losses.merge(part.losses)
+        return cls(
+            losses,
+            sum(part.n_rows for part in parts),
+            sum(part.n_uncertified for part in parts),
+            tuple(digest for part in parts for digest in part.digests),
+        )
+
+    def evaluated(self, controller: RiskController) -> Evaluated:
+        """With what else there is to say of all rows."""
+        warn_of_uncertified(self.n_uncertified, self.n_rows)
+        known = [digest for digest in self.digests if digest is not None]
+        same = self.n_rows == controller.n_rows_ and len(known) == len(self.digests)
+        return Evaluated(self.losses, same and of_parts(known) == controller.data_blake3_)
+
+
 def evaluate(
     controller: RiskController, rows: FileRows, alpha: Any = None, *, seed: int | None = None
 ) -> Evaluated:
     """How a file's rows, whose labels are known, were predicted."""
+    return counted(controller, rows, alpha, seed=seed).evaluated(controller)
+
+
+def counted(
+    controller: RiskController,
+    rows: FileRows,
+    alpha: Any = None,
+    *,
+    seed: int | None = None,
+    first_row: int = 0,
+) -> Counted:
+    """What is kept of a file's rows."""
     losses, digest = StratumLosses(controller.calibration_), Fingerprint()
-    predictor = Predictor(controller, alpha, seed=seed)
+    predictor = Predictor(controller, alpha, seed=seed, first_row=first_row)
     n_rows, n_calibrated = 0, controller.n_rows_
     with rows.batches() as batches:
         for batch in batches:
@@ -376,23 +441,42 @@ def evaluate(
             n_rows += len(batch.proba)
             if n_rows <= n_calibrated:  # else they are other rows, and need no fingerprint
                 digest.update(batch.proba, batch.labels)
-    predictor.finish()
-    same = n_rows == n_calibrated and digest.hexdigest() == controller.data_blake3_
-    return Evaluated(losses, same)
+    digests = (digest.hexdigest() if n_rows <= n_calibrated else None,) if n_rows else ()
+    return Counted(losses, n_rows, predictor.n_uncertified, digests)
+
+
+def summarise(summary: ReportSummary, rows: FileRows, classes: Classes) -> None:
+    """Take a file's rows into a report, with the columns that are kept as what to show of them."""
+    with rows.batches() as batches:
+        for batch in batches:
+            cases = dict(zip(batch.kept.schema.names, batch.kept.columns, strict=True))
+            extras = batch.extras
+            summary.add(
+                batch.proba,
+                classes[batch.labels],
+                cases,
+                extras.groups,
+                extras.clusters,
+                extras.sample_weight,
+            )
 
 
 def predict(
     controller: RiskController,
     rows: FileRows,
-    target: Path,
+    target: Path | StoredFile,
     *,
     alpha: Any = None,
     prefix: str = "",
     given_format: str | None = None,
     unseen_groups: str = "error",
     seed: int | None = None,
+    first_row: int = 0,
 ) -> Predicted:
-    """Write the kept columns and the interval of each row."""
+    """Write the kept columns and the interval of each row; ``first_row`` is as for :class:`Predictor`.
+
+    Weights too large to certify anything are counted; who has all files says so.
+    """
     added = [prefix + name for name in ADDED]
     for name in added:
         if name in rows.keep:
@@ -405,15 +489,15 @@ def predict(
     types = (labels.type, labels.type, pa.from_numpy_dtype(_narrowest(len(controller.classes_))))
     filled = [pa.field(name, kind, nullable=False) for name, kind in zip(added, types, strict=True)]
     schema = pa.schema([*kept, *filled])
-    target_format = given_format or format_by_name(target) or "csv"
-    if compression_of(target) and target_format in ("parquet", "arrow"):
+    target_format = given_format or format_by_name(target.name) or "csv"
+    if compression_of(target.name) and target_format in ("parquet", "arrow"):
         raise ValueError(
             f"--out: {target}: {target_format} is not compressed as a whole; choose a name without "
             f"{target.suffix}."
         )
     _require_writable(schema, rows, target_format)
     n_rows = n_labels = n_single = 0
-    predictor = Predictor(controller, alpha, unseen_groups=unseen_groups, seed=seed)
+    predictor = Predictor(controller, alpha, unseen_groups=unseen_groups, seed=seed, first_row=first_row)
     with (
         writing(target, schema, given_format, added) as writer,
         _behind(writer.write) as write,
@@ -427,16 +511,19 @@ def predict(
             n_rows += len(size)
             n_labels += int(size.sum())
             n_single += int(np.count_nonzero(size == 1))
-    predictor.finish()
-    return Predicted(n_rows, n_labels, n_single)
+    return Predicted(n_rows, n_labels, n_single, predictor.n_uncertified)
 
 
 class Predicted(NamedTuple):
-    """How many rows were predicted, how many labels their sets hold, how many sets are a single label."""
+    """How many rows were predicted, how many labels their sets hold, how many sets are a single label.
+
+    The last number is that of rows whose weights were so large that nothing could be certified for them.
+    """
 
     n_rows: int
     n_labels: int
     n_single: int
+    n_uncertified: int
 
 
 class _LabelType:
