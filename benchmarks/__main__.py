@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ordinalrisk.atomic import replacing
 
-from . import files, pictures
+from . import files, pictures, scale
 from .gpu import CLASSES, measure_gpu, why_not
 from .latency import measure_latency
 from .marks import Findings, all_marks
@@ -29,8 +29,8 @@ from .sizes import one_half, summarise
 from .speed import VARIANTS, Limits, measure_divergence_literal, measure_grid, measure_variants
 from .tabular import scored_data
 
-SECTIONS = ("speed", "variants", "sizes", "latency", "files", "gpu")
-PACKAGES = ("numpy", "numba", "scikit-learn", "torch", "mapie", "crepes", "torchcp")
+SECTIONS = ("speed", "variants", "sizes", "latency", "files", "scale", "gpu")
+PACKAGES = ("numpy", "numba", "scikit-learn", "torch", "mapie", "crepes", "torchcp", "distributed")
 SHARE_OF_AVAILABLE_MEMORY = 0.6
 QUICK_ROWS = 4_000
 WIDTH = 80
@@ -149,12 +149,30 @@ def _files(arguments: argparse.Namespace, limits: Limits, progress: Progress) ->
     return {"files": found}
 
 
+def _scale(arguments: argparse.Namespace, limits: Limits, progress: Progress) -> Findings:
+    reason = scale.why_not()
+    if reason:
+        return {"scale_note": f"Scale: {reason}"}
+    rows = 1_000_000 if arguments.quick else 10_000_000
+    driver_rows = [10**power for power in ((6,) if arguments.quick else (6, 7, 8))]
+    bar = progress.add_task(f"On a cluster of {scale.WORKERS} workers", total=2 + len(driver_rows))
+    found: Findings = {"driver": []}
+    for name, measured in scale.measure_scale(rows, driver_rows, 0 if arguments.quick else 10):
+        if name == "driver":
+            found["driver"].append(measured)
+        else:
+            found[name] = measured
+        progress.advance(bar)
+    return {"scale": found}
+
+
 _RUN = {
     "speed": _speed,
     "variants": _variants,
     "sizes": _sizes,
     "latency": _latency,
     "files": _files,
+    "scale": _scale,
     "gpu": _gpu,
 }
 

@@ -11,6 +11,8 @@ MAIN_ROWS, MAIN_CLASSES = 1_000_000, 10
 LITERAL_ROWS = 10_000
 LINEAR_FROM, LINEAR_TO, LINEAR_WITHIN = 100_000, 10_000_000, 0.2
 GPU_ROWS = 100_000_000
+SCALE_ROWS = 10_000_000  # on a cluster
+MOST_OVERHEAD = 0.3
 UNLESS_SAID = "n = 10^6, K = 10, unless said otherwise"
 
 
@@ -44,6 +46,7 @@ def _marks(findings: Findings) -> list[Mark]:
         _linear(findings, "predict"),
         _linear(findings, "calibrate"),
         *_files(findings),
+        *_scale(findings),
         _at_least("GPU predict, share of copying, n = 10^8", 0.7, _gpu_share(findings), _percent),
         _at_most("fresh process, 1,000 rows", 1.5, _median(latency, "small call"), _seconds),
         _at_most("fresh process, import ordinalrisk", 0.3, _median(latency, "import"), _seconds),
@@ -93,6 +96,34 @@ def _files(findings: Findings) -> list[Mark]:
     return marks
 
 
+def _scale(findings: Findings) -> list[Mark]:
+    """Marks of a cluster: its time against one machine's, and what comes to the driver."""
+    scale = findings.get("scale", {})
+    marks = []
+    for kind in ("files", "arrays"):
+        cell = scale.get(kind)
+        jobs = cell["jobs"] if cell and cell["n"] == SCALE_ROWS else {}
+        for job in ("calibrate", "predict", "evaluate"):
+            share = overhead(jobs[job]) if job in jobs else None
+            marks.append(
+                _at_most(f"cluster, {kind}, {job}, n = 10^7, overhead", MOST_OVERHEAD, share, _percent)
+            )
+    driver = {cell["n"]: cell for cell in scale.get("driver", [])}
+    few, many = driver.get(10**6), driver.get(10**8)
+    growth = many["resident"] / few["resident"] if few and many else None
+    marks.append(_at_most("driver, resident, n = 10^8 / 10^6", 1.1, growth, lambda value: f"{value:.2f}"))
+    for power in (7, 8):
+        cell = driver.get(10**power)
+        received = cell and cell["sockets"] / cell["scores"]
+        marks.append(_at_most(f"driver, bytes got / scores, n = 10^{power}", 0.01, received, _permille))
+    return marks
+
+
+def overhead(job: Findings) -> float:
+    """How much longer the cluster takes than one machine with as many cores, as a share."""
+    return job["cluster"] / job["one"] - 1
+
+
 def _gpu_share(findings: Findings) -> float | None:
     cells = findings.get("gpu", [])
     return next((c["share_of_copy"]["predict"] for c in cells if (c["n"], c["K"]) == (GPU_ROWS, 10)), None)
@@ -129,6 +160,10 @@ def _measured(
 
 def _percent(value: float) -> str:
     return f"{value:.0%}"
+
+
+def _permille(value: float) -> str:
+    return f"{value:.2%}"
 
 
 def _times(value: float) -> str:

@@ -38,9 +38,9 @@ def resident_peak_bytes(job: Callable[[], Any]) -> int | None:
     if hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
         libc.malloc_trim(_EVERYTHING)
     _CLEAR.write_text(_RESET_PEAK)
-    before = _resident("VmRSS")
+    before = resident("VmRSS")
     kept = job()
-    peak = _resident("VmHWM")
+    peak = resident("VmHWM")
     del kept
     return max(0, peak - before)
 
@@ -53,5 +53,6 @@ def available_bytes() -> int | None:
     return next(1024 * int(line.split()[1]) for line in info.open() if line.startswith("MemAvailable"))
 
 
-def _resident(field: str) -> int:
+def resident(field: str) -> int:
+    """The resident memory of this process by the system's name for it, in bytes: now VmRSS, peak VmHWM."""
     return next(1024 * int(line.split()[1]) for line in _STATUS.open() if line.startswith(field))

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .gpu import table as gpu_table
-from .marks import UNLESS_SAID, Findings, ratio, read_share, time_growth
+from .marks import UNLESS_SAID, Findings, overhead, ratio, read_share, time_growth
 from .peers import PEERS
 from .speed import MEMORY, MISSING, STEPS, TIME, VARIANTS
 
@@ -39,6 +39,9 @@ def tables(findings: Findings) -> Iterator[RenderableType]:
         yield latency_table(findings)
     if "files" in findings:
         yield files_table(findings)
+    if "scale" in findings:
+        yield scale_table(findings)
+        yield driver_table(findings)
     if "gpu" in findings:
         yield Text(gpu_table(findings["gpu"]))
     yield marks_table(findings)
@@ -193,6 +196,71 @@ def files_table(findings: Findings) -> RenderableType:
     return _titled(title, table, legend)
 
 
+def scale_table(findings: Findings) -> RenderableType:
+    cells = {kind: findings["scale"][kind] for kind in ("files", "arrays")}
+    workers = cells["files"]["workers"]
+    title = f"Cluster: {workers} workers against one process with as many threads, seconds"
+    table = _table()
+    for head in ("", "n", "parts", "", "one", "", "cluster", "overhead"):
+        table.add_column(head, justify="left" if head == "" else "right")
+    for kind, cell in cells.items():
+        for job, times in cell["jobs"].items():
+            first = job == next(iter(cell["jobs"]))
+            table.add_row(
+                kind if first else "",
+                _power(cell["n"]) if first else "",
+                str(cell["parts"]) if first else "",
+                job,
+                f"{times['one']:.2f}",
+                times["way"],
+                f"{times['cluster']:.2f}",
+                f"{overhead(times):+.0%}",
+                end_section=job == list(cell["jobs"])[-1],
+            )
+    making, arrays = cells["arrays"]["making"], cells["arrays"]["jobs"]
+    shares = ", ".join(f"{making / arrays[job]['one']:.0%} ({job})" for job in arrays)
+    legend = [
+        "float32, K = 10, coverage loss, alpha = 0.05; both find the same thresholds;",
+        "one: the fastest way, of Parquet files file by file or all rows in one file;",
+        f"starting the cluster took {cells['files']['start']:.1f} s more; making arrays is part of it, and",
+        f"takes of one machine's time {shares}",
+    ]
+    return _titled(title, table, legend)
+
+
+def driver_table(findings: Findings) -> RenderableType:
+    title = "Driver: the process with client and scheduler, rows made on the workers"
+    table = _table()
+    for head in (
+        "n",
+        "parts",
+        "calibrate\ns",
+        "predict\ns",
+        "resident\nMB",
+        "worker\nMB",
+        "results\nMB",
+        "got\nMB",
+        "of the\nscores",
+    ):
+        table.add_column(head, justify="right")
+    for cell in findings["scale"]["driver"]:
+        table.add_row(
+            _power(cell["n"]),
+            str(cell["parts"]),
+            f"{cell['calibrate']:.1f}",
+            f"{cell['predict']:.1f}",
+            *(f"{cell[name] / 1e6:.0f}" for name in ("resident", "workers resident")),
+            *(f"{cell[name] / 1e6:.2f}" for name in ("received", "sockets")),
+            f"{cell['sockets'] / cell['scores']:.2%}",
+        )
+    legend = [
+        "predict: the mean size; resident: its peak, worker: that of the larger worker;",
+        "results: what was asked for, pickled; got: all bytes from other processes, with",
+        "heartbeats, states of tasks, and results twice, as they pass the scheduler",
+    ]
+    return _titled(title, table, legend)
+
+
 def marks_table(findings: Findings) -> RenderableType:
     title = "Marks"
     table = _table()
@@ -204,7 +272,7 @@ def marks_table(findings: Findings) -> RenderableType:
     legend = [UNLESS_SAID]
     if any(mark["met"] is None for mark in findings["marks"]):
         legend.append("-: not measured in this run")
-    legend += [findings[note] for note in ("files_note", "gpu_note") if note in findings]
+    legend += [findings[note] for note in ("files_note", "scale_note", "gpu_note") if note in findings]
     return _titled(title, table, legend)
 
 

@@ -65,17 +65,18 @@ class TestThePage:
         assert {name: size for name, size in sizes.items() if size >= LARGEST_PICTURE} == {}
 
     def test_names_the_constants_of_the_library(self):
-        assert f"A random sample of {SAMPLED:,} steps" in TEXT
-        assert f"`s` = {SAMPLED:,} sampled" in TEXT
-        assert f"more than {MOST_SENT:,} steps" in TEXT
-        assert f"at most {MOST_SENT:,}." in TEXT
-        assert f"{bracketing.SAMPLED_OF_STRATUM:,} steps of the sample" in TEXT
-        assert f"min(4 sqrt(q n), {page.WIDEST_MARGIN:,})" in TEXT
+        text = " ".join(TEXT.split())
+        assert f"A random sample of {SAMPLED:,} steps" in text
+        assert f"`s` = {SAMPLED:,} sampled" in text
+        assert f"more than {MOST_SENT:,} steps" in text
+        assert f"at most {MOST_SENT:,}." in text
+        assert f"{bracketing.SAMPLED_OF_STRATUM:,} steps of the sample" in text
+        assert f"min(4 sqrt(q n), {page.WIDEST_MARGIN:,})" in text
         assert (bracketing._SPREAD, bracketing._WIDEST, bracketing._DEVIATIONS) == (4, page.WIDEST_MARGIN, 3)
-        assert f"bytes = {page.BYTES_OF_PART} parts + {page.BYTES_SAMPLED} s" in TEXT
-        assert f"+ {page.BYTES_INSIDE} inside" in TEXT
+        assert f"bytes = {page.BYTES_OF_PART} parts + {page.BYTES_SAMPLED} s" in text
+        assert f"+ {page.BYTES_INSIDE} inside" in text
 
-        assert f"merged on the workers, {page.MERGED_AT_ONCE} at a time" in TEXT
+        assert f"merged on the workers, {page.MERGED_AT_ONCE} at a time" in text
 
     def test_its_commands_have_the_options_they_use(self):
         from typer.main import get_command
@@ -221,15 +222,15 @@ class TestTheSimulation:
 
     def test_measures_writes_and_draws(self):
         messages = page.measure_messages(
-            powers=(5, 6), made_powers=(5,), alphas=(0.05,), part_counts=(2, 4, 6)
+            powers=(5, 6), made_powers=(5,), alphas=(0.05,), part_counts=(2, 4, 5)
         )
-        again = page.measure_messages(powers=(5, 6), made_powers=(5,), alphas=(0.05,), part_counts=(2, 4, 6))
+        again = page.measure_messages(powers=(5, 6), made_powers=(5,), alphas=(0.05,), part_counts=(2, 4, 5))
         assert messages == again
-        assert {one["parts"] for one in messages["searches"]} == {2, 4, 6}
+        assert {one["parts"] for one in messages["searches"]} == {2, 4, 5}
         numbers = page.with_model({"rates": NUMBERS["rates"], "messages": messages})
         for section in page.SECTIONS.values():
             if section.text is not None:
-                assert "nan" not in section.text(numbers)
+                assert not re.search(r"\bnan\b", section.text(numbers))
             if section.figure is not None:
                 assert isinstance(section.figure(numbers), Figure)
 
