@@ -402,16 +402,16 @@ def test_the_window_reaches_as_far_as_the_margin(draw, monkeypatch):
     parted, _ = calibrate_in_parts(RiskController(alpha=0.1), proba, y, [1_000])
     [window] = curves_of(parted)[0].windows
     budget = 3_001 // 10 - 1
-    margin = 4 * math.isqrt(budget) + 1
+    margin = 4 * math.isqrt(budget)
     assert window.below == budget - margin
     assert window.totals[-1] == budget + margin + 1
 
 
 def test_windows_are_no_wider_than_is_worth_keeping(monkeypatch):
     monkeypatch.setattr(bracketing, "_WIDEST", 50)
-    assert bracketing._margin(10**10, 3) == 53
-    assert bracketing._margin(100, 1) == 41
-    assert bracketing._margin(0, 7) == 7
+    assert bracketing._margin(10**10, 3) == 50
+    assert bracketing._margin(100, 1) == 40
+    assert bracketing._margin(0, 7) == 0
 
 
 def test_where_all_or_nothing_fits_no_steps_are_sent(draw, monkeypatch):
@@ -552,3 +552,190 @@ def test_all_of_a_window_is_a_sorted_curve():
     found = bracketing._all_of(sums, 4)
     assert isinstance(found, SortedSteps)
     assert (found.totals.tolist(), found.most_tied) == ([3, 4], 2)
+    large = part_steps.LevelSums(np.array([0.1, 0.2]), np.array([2**62, 2**62]), np.array([1, 1]))
+    assert bracketing._all_of(large, 2**63).totals.tolist() == [2**62, 2**63]
+
+
+# a single search
+
+
+def sums(*steps):
+    levels, units, counts = (np.array(each) for each in zip(*steps, strict=True))
+    return part_steps.LevelSums(levels, units, counts)
+
+
+TEN = sums(*((level / 10, 2, 1 + level % 3) for level in range(10)))  # 20 units in all
+
+
+@pytest.mark.parametrize(
+    ("budget", "below", "inside", "kept"),
+    [
+        (10, 0, slice(0, 10), (6, [0.3, 0.4, 0.5, 0.6])),
+        (10, 6, slice(3, 7), (6, [0.3, 0.4, 0.5, 0.6])),
+        (10, 8, slice(4, 7), None),  # begins above what is wanted
+        (10, 6, slice(3, 6), None),  # ends below
+        (10, 6, slice(3, 3), None),
+        (1, 0, slice(0, 3), (0, [0.0, 0.1, 0.2])),  # nothing lies below the first level
+        (1, 1, slice(1, 3), None),
+        (18, 12, slice(6, 10), (14, [0.7, 0.8, 0.9])),  # nothing lies above the last
+        (18, 12, slice(6, 9), None),
+        (19, 12, slice(6, 10), (16, [0.8, 0.9])),
+    ],
+)
+def test_a_window_is_kept_if_all_that_is_wanted_is_there(budget, below, inside, kept):
+    search = bracketing._Search((None, None), budget, 3, 20, 10)
+    search._keep(part_steps.LevelSums(*(values[inside] for values in TEN)), below)
+    if kept is None:
+        assert search.window is None
+    else:
+        first, levels = kept
+        assert (search.window.below, search.window.levels.tolist()) == (first, levels)
+        assert search.window.totals.tolist() == [first + 2 * (i + 1) for i in range(len(levels))]
+        assert search.most_tied == max(TEN.counts[np.searchsorted(TEN.levels, levels)])
+
+
+def test_sums_between_levels_hold_both_ends():
+    between = bracketing._between(TEN, 0.3, 0.6)
+    assert between.levels.tolist() == [0.3, 0.4, 0.5, 0.6]
+    assert between.counts.tolist() == [1, 2, 3, 1]
+    assert between.units.tolist() == [2, 2, 2, 2]
+
+
+def answered(edges):
+    below = [int(np.count_nonzero(TEN.levels < edge)) for edge in edges]
+    return part_steps.Answer(tuple(2 * n for n in below), tuple(below), sums((0.0, 1, 1)))
+
+
+def test_a_search_only_ever_comes_closer():
+    search = bracketing._Search((None, None), 10, 3, 20, 10)
+    for edges, low, high, is_stuck in (
+        ([0.15, 0.85], 0.15, 0.85, False),
+        ([0.05, 0.95], 0.15, 0.85, True),  # asked by another search
+        ([0.25, 0.95], 0.25, 0.85, False),
+        ([0.05, 0.75], 0.25, 0.75, False),
+        ([0.35, 0.65], 0.25, 0.65, False),  # 8 units below 0.35 are too many
+        ([0.3, 0.6, 0.65], 0.3, 0.65, False),  # 12 units below 0.6 may be wanted
+    ):
+        search._look_closer(np.array(edges), answered(edges))
+        assert (search.low, search.high, search.is_stuck) == (low, high, is_stuck)
+        assert search.below == 2 * search.n_below == 2 * np.count_nonzero(TEN.levels < low)
+        assert search.n_inside == np.count_nonzero((TEN.levels >= low) & (TEN.levels < high))
+
+
+def test_budgets_that_all_steps_fit_leave_no_window(monkeypatch):
+    make_small(monkeypatch, KEPT_WHOLE=0)
+    steps = Steps(np.arange(10) / 10, 2, 2)
+    part = PartSteps({(None, None): steps}, {(None, None): 10}, np.array([10]), "ab" * 32)
+    for budget, n_windows in ((19, 1), (20, 0), (21, 0), (-1, 0), (0, 1)):
+        parts = WatchedParts([part])
+        found = windows_around(parts, parts.first_look(), {(None, None): {budget}}, {(None, None): 2})
+        assert len(found[None, None].windows) == n_windows
+
+
+def test_an_uneven_first_look_is_followed_by_an_even_one(monkeypatch):
+    """Where most steps lie in one part of many, few of them are in a sample that takes as many from each."""
+    make_small(monkeypatch, SAMPLED=400, MOST_SENT=10_000)
+    rng = np.random.default_rng(0)
+    proba, y = rng.dirichlet(np.ones(4), 8_000), rng.integers(0, 4, 8_000)
+    _, even = calibrate_in_parts(RiskController(alpha=0.1), proba, y, range(0, 8_000, 80))
+    _, uneven = calibrate_in_parts(RiskController(alpha=0.1), proba, y, range(100))
+    assert [type(question).__name__ for question in even.questions] == ["_FirstAsked", "_Answered"]
+    assert [type(question).__name__ for question in uneven.questions][:3] == [
+        "_FirstAsked",
+        "_Sampled",
+        "_Answered",
+    ]
+
+
+def test_a_bracket_that_would_hold_too_many_levels_is_not_asked_for():
+    """Counts below many levels come first, unless many steps have equal levels."""
+    at = np.random.default_rng(0).random(40_000)
+
+    def asks(levels, most_sent):
+        search = bracketing._Search((None, None), 4_000, 10, 40_000, 40_000)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(bracketing, "MOST_SENT", most_sent)
+            return search.asks(Sample(levels[::40], np.ones(1_000, int), np.full(1_000, 40, np.float32)))
+
+    narrow = asks(at, 10_000)
+    [(low, high)] = narrow.brackets
+    assert low < 0.1 < high
+    assert narrow.edges.tolist() == [-math.inf, low]
+    wide = asks(at, 100)
+    assert wide.brackets == ()
+    assert len(wide.edges) > 100
+    assert len(asks(np.round(at, 2), 100).brackets) == 1
+
+
+def test_a_later_sample_is_of_the_steps_between():
+    """What is known to lie below counts with the sample of the rest."""
+    search = bracketing._Search((None, None), 4_000, 10, 10**6, 10**6)
+    search.low, search.high, search.below, search.n_below = 0.3, 0.4, 3_000, 3_000
+    levels = np.linspace(0.3, 0.4, 201)[:200]
+    question = search.asks(Sample(levels, np.ones(200, int), np.full(200, 10, np.float32)))
+    [(low, high)] = question.brackets
+    assert 0.3 < low < 0.35 < high < 0.4  # 2000 units lie there, half of them below the budget
+
+
+def test_rows_that_come_out_otherwise_when_asked_again_are_an_error(draw, monkeypatch):
+    make_small(monkeypatch)
+    calibrator = PartsCalibrator(RiskController(alpha=0.1), np.arange(5))
+    parts = WatchedParts(cut_up(calibrator, *draw(600, 5), [200]))
+    ask = parts.ask
+
+    def ask_others(question, merged):
+        found = ask(question, merged)
+        parts.parts[0] = cut_up(calibrator, *draw(200, 5, seed=9), [])[0]
+        return found
+
+    parts.ask = ask_others
+    with pytest.raises(ValueError, match=r"^The partitions contradict what they said before; .* a seed"):
+        calibrator.finish(parts)
+
+
+def test_a_search_that_does_not_end_is_an_error(draw, monkeypatch):
+    make_small(monkeypatch)
+    monkeypatch.setattr(bracketing._Search, "learn", lambda *_: None)
+    with pytest.raises(ValueError, match="contradict"):
+        calibrate_in_parts(RiskController(alpha=0.1), *draw(600, 5), [200])
+
+
+@pytest.mark.parametrize("tiny", [1e-306, 5e-324, 1e-170])
+def test_costs_of_any_scale(draw, monkeypatch, tiny):
+    make_small(monkeypatch)
+    proba, y = draw(600, 3)
+    table = [[0, 1, 1], [tiny, 0, 1], [1, 1, 0]]
+    parted, _ = calibrate_in_parts(RiskController(table, alpha=0.1), proba, y, [100, 400])
+    assert parted.threshold_ == RiskController(table, alpha=0.1).calibrate(proba, y).threshold_
+
+
+def test_one_loss_that_dwarfs_the_others_does_not_widen_the_window(draw, monkeypatch):
+    make_small(monkeypatch)
+    proba, y = draw(3_000, 3)
+    loss = WeightedLoss([1, 1, 10**8])
+    parted, _ = calibrate_in_parts(RiskController(loss, alpha=1e-9), proba, y, [1_000])
+    assert parted.threshold_ == RiskController(loss, alpha=1e-9).calibrate(proba, y).threshold_
+    assert sum(len(curve.levels) for curve in curves_of(parted)) < 1_000
+
+
+def test_many_groups_do_not_make_the_parts_send_all_their_steps(draw, monkeypatch):
+    make_small(monkeypatch, KEPT_WHOLE=100, SAMPLED=300)
+    proba, y = draw(6_000, 5)
+    groups = np.arange(6_000) % 60  # each has fewer steps than are kept whole, all together more
+    parted, _ = calibrate_in_parts(RiskController(alpha=0.1), proba, y, [1_000, 3_000], groups=groups)
+    whole = RiskController(alpha=0.1).calibrate(proba, y, groups=groups)
+    assert parted.threshold_ == whole.threshold_
+    kept = sum(len(curve.levels) for curve in curves_of(parted))
+    assert kept < 0.7 * sum(len(curve.levels) for curve in curves_of(whole))
+    assert not all(curve.is_whole for curve in curves_of(parted))
+
+
+def test_a_curve_in_windows_has_no_lower_bound(draw, monkeypatch):
+    rows = draw(3_000, 5)
+    assert calibrate_in_parts(RiskController(alpha=0.1), *rows, [9])[0].guarantee().lower_bound is not None
+    make_small(monkeypatch)
+    windowed = calibrate_in_parts(RiskController(alpha=0.1), *rows, [9])[0].guarantee()
+    assert windowed.lower_bound is None
+    assert "Theorem 4" not in str(windowed)
+    coin = calibrate_in_parts(RiskController(alpha=0.1, randomize=True), *rows, [9])[0].guarantee()
+    assert coin.lower_bound == Fraction(1, 10) - Fraction(1, 3_001)

@@ -788,3 +788,41 @@ def test_lazy_things_are_told_without_importing_dask(rows):
     sets = calibrate(*rows[2:]).predict_set(rows[0])
     assert is_lazy_set(sets)
     assert not is_lazy_set(sets.compute())
+
+
+def test_frames_that_dask_would_cut_otherwise(tmp_path, draw):
+    proba, y = draw(2_000, K)
+    for i, rows in enumerate(np.split(np.arange(2_000), 20)):
+        frame = pd.DataFrame(proba[rows], columns=list("abcd"))
+        frame.assign(y=y[rows], g=y[rows] % 2, unused="text").to_parquet(tmp_path / f"{i:02}.parquet")
+    read = dd.read_parquet(tmp_path)
+    scores = read[list("abcd")]
+    whole = RiskController(alpha=0.2).calibrate(proba, y, groups=y % 2)
+    parted = RiskController(alpha=0.2).calibrate(scores, read["y"], groups=read["g"])
+    assert parted.threshold_ == whole.threshold_
+    sets = parted.predict_set(scores, groups=read["g"])
+    expected = whole.predict_set(proba, groups=y % 2)
+    assert sets.compute() == expected
+    assert sets.contains(read["y"]).compute().tolist() == expected.contains(y).tolist()
+    changed = parted.predict_set(scores.assign(b=read["b"]), groups=read["g"]).to_dask_dataframe()
+    assert changed.compute()["upper"].tolist() == expected.upper.tolist()
+
+
+def test_rows_of_other_places_in_the_index_are_an_error(draw):
+    proba, y = draw(N, K)
+    frame = frame_of(proba, 2)
+    labels = dd.from_pandas(pd.Series(y, index=np.arange(N) + 5_000), npartitions=2)
+    with pytest.raises(ValueError, match=r"^y has its rows at other places of the index than proba"):
+        calibrate(frame, labels)
+
+
+def test_more_alphas_are_checked_on_one_machine_too(draw):
+    proba, y = draw(N, K)
+    lazy, lazy_y = cut(proba, (N,)), cut(y, (N,))
+    for rows in ((proba, y), (lazy, lazy_y)):
+        with pytest.raises(ValueError, match=r"^more_alphas: alpha must lie strictly between 0 and"):
+            RiskController(alpha=0.1).calibrate(*rows, more_alphas=[7])
+        with pytest.raises(ValueError, match=r"^more_alphas must be a sequence of numbers; got '0\.2'"):
+            RiskController(alpha=0.1).calibrate(*rows, more_alphas="0.2")
+    once = RiskController(alpha=0.1).calibrate(lazy, lazy_y, more_alphas=(a for a in [0.3]))
+    assert once.calibration_.more_alphas == (Fraction(3, 10),)

@@ -22,16 +22,23 @@ from ordinalrisk.steps import SortedSteps
 from ordinalrisk.windows import Window, WindowedSteps
 
 KEPT_WHOLE = 1 << 15
-"""So many steps of a stratum are few enough to keep them all."""
+"""So many steps, all strata together, are few enough to keep them all."""
 SAMPLED = 1 << 15
 """How many steps are drawn, all strata together, to begin with."""
 SAMPLED_OF_STRATUM = 1 << 10
 MOST_SENT = 1 << 18
 """So many steps of a bracket may be sent at once, even if no two have the same level."""
+MOST_ROUNDS = 100
+"""Each question encloses a threshold more closely, so that a few are enough."""
 _EDGES = 256
 _DEVIATIONS = 3  # on either side of where the sample puts a threshold; rarely, another round is needed
 _TIMES_WORSE = 4  # than an even sample may the first one be
 _SPREAD, _WIDEST = 4, 1 << 16
+
+_CONTRADICTED = (
+    "The partitions contradict what they said before; their rows must be the same whenever they are "
+    "computed: give random numbers a seed, and do not change files meanwhile."
+)
 
 Found = TypeVar("Found")
 
@@ -50,7 +57,7 @@ class Parts(Protocol):
 
 def first_question(n_parts: int) -> Callable[[PartSteps], FirstLook]:
     """What to ask each of so many parts first: how much there is, and for a few steps."""
-    return _FirstAsked(math.ceil(SAMPLED / n_parts), math.ceil(SAMPLED_OF_STRATUM / n_parts))
+    return _FirstAsked(SAMPLED / n_parts, SAMPLED_OF_STRATUM / n_parts)
 
 
 def windows_around(
@@ -70,15 +77,17 @@ def windows_around(
         The largest loss of a row of each stratum, in units.
     """
     sizes = first.sizes
+    few_in_all = sum(sizes.steps.values()) <= KEPT_WHOLE
     searches = [
         _Search(key, budget, _margin(budget, largest[key]), sizes.units[key], sizes.steps[key])
         for key, wanted in budgets.items()
         for budget in sorted(wanted)
-        if sizes.steps[key] > KEPT_WHOLE and 0 <= budget < sizes.units[key]
+        if not few_in_all and 0 <= budget < sizes.units[key]
     ]
-    whole = {key for key in budgets if 0 < sizes.steps[key] <= KEPT_WHOLE}
-    few = parts.ask(_Answered(dict.fromkeys(whole, _EVERYTHING)), _MergedByKey(Answer)) if whole else {}
-    _find(parts, searches, first.samples)
+    whole = {key for key in budgets if few_in_all and sizes.steps[key]}
+    everything = _Answered(dict.fromkeys(whole, _EVERYTHING))
+    few = _asked(parts, everything, Answer, sizes.checksum) if whole else {}
+    _find(parts, searches, first.samples, sizes.checksum)
     return {
         key: _all_of(few[key].inside, sizes.units[key])
         if key in whole
@@ -93,21 +102,23 @@ def windows_around(
 
 def _margin(budget: int, largest: int) -> int:
     """How far from the budget the steps are kept: as far as the total loss of other rows may well lie."""
-    return min(_SPREAD * math.isqrt(budget * largest), _WIDEST) + largest
+    return min(_SPREAD * math.isqrt(budget * largest), _WIDEST)
 
 
-def _find(parts: Parts, searches: Sequence[_Search], samples: Mapping[Key, Sample]) -> None:
+def _find(parts: Parts, searches: Sequence[_Search], samples: Mapping[Key, Sample], checksum: int) -> None:
     """Ask until all that is wanted is found."""
     drawn = {(key, 0): sample for key, sample in samples.items()}
-    drawn |= _drawn_evenly(parts, {each.key: each.n_steps for each in searches}, samples)
+    drawn |= _drawn_evenly(parts, {each.key: each.n_steps for each in searches}, samples, checksum)
     asked = {id(each): each.asks(drawn[each.key, 0]) for each in searches}
     remaining = list(searches)
-    while remaining:
+    for _ in range(MOST_ROUNDS):
+        if not remaining:
+            return
         questions = {
             key: _together([asked[id(each)] for each in remaining if each.key == key])
             for key in dict.fromkeys(each.key for each in remaining)
         }
-        answers = parts.ask(_Answered(questions), _MergedByKey(Answer))
+        answers = _asked(parts, _Answered(questions), Answer, checksum)
         for each in remaining:
             each.learn(asked[id(each)], questions[each.key], answers[each.key])
         remaining = [each for each in remaining if each.window is None]
@@ -116,7 +127,7 @@ def _find(parts: Parts, searches: Sequence[_Search], samples: Mapping[Key, Sampl
             for number, each in enumerate(remaining)
             if not asked[id(each)].brackets and each.n_inside > MOST_SENT and not each.is_stuck
         }
-        drawn = parts.ask(_Sampled(draws), _MergedByKey(Sample)) if draws else {}
+        drawn = _asked(parts, _Sampled(draws), Sample, checksum) if draws else {}
         for number, each in enumerate(remaining):
             if asked[id(each)].brackets:
                 asked[id(each)] = each.asks_edges()
@@ -124,10 +135,11 @@ def _find(parts: Parts, searches: Sequence[_Search], samples: Mapping[Key, Sampl
                 asked[id(each)] = each.asks_all()
             else:
                 asked[id(each)] = each.asks(drawn[each.key, number])
+    raise ValueError(_CONTRADICTED)
 
 
 def _drawn_evenly(
-    parts: Parts, n_steps: Mapping[Key, int], samples: Mapping[Key, Sample]
+    parts: Parts, n_steps: Mapping[Key, int], samples: Mapping[Key, Sample], checksum: int
 ) -> dict[tuple[Key, int], Sample]:
     """Samples of those strata whose first one says little, as when most steps lie in one part."""
     total, draws = sum(n_steps.values()), dict[tuple[Key, int], Draw]()
@@ -137,7 +149,16 @@ def _drawn_evenly(
         worth = weights.sum() ** 2 / (weights**2).sum() if len(weights) else 0.0
         if worth < share * n / _TIMES_WORSE:
             draws[key, 0] = Draw(share, -math.inf, math.inf)
-    return parts.ask(_Sampled(draws), _MergedByKey(Sample)) if draws else {}
+    return _asked(parts, _Sampled(draws), Sample, checksum) if draws else {}
+
+
+def _asked(parts: Parts, question: Callable[[PartSteps], Any], kind: Any, checksum: int) -> dict[Any, Any]:
+    """What the parts answer, if they are still the same as when they were asked first."""
+    answers: dict[Any, Any]
+    answers, found = parts.ask(question, _MergedByKey(kind))
+    if found != checksum:
+        raise ValueError(_CONTRADICTED)
+    return answers
 
 
 @dataclass
@@ -175,12 +196,12 @@ class _Search:
             return self.asks_all()
         order = np.argsort(sample.levels, kind="stable")
         levels, weights = sample.levels[order], sample.weights[order].astype(np.float64)
-        units = sample.units[order].astype(np.float64) * weights
-        about = self.below + np.cumsum(units)
-        error = _DEVIATIONS * np.sqrt(np.cumsum(units**2) + units.max() ** 2)
-        first = int(np.searchsorted(about + error, float(self.budget - self.margin), side="right"))
+        shares = _shares(sample.units[order], self.total) * weights
+        about = self.below / self.total + np.cumsum(shares)
+        error = _DEVIATIONS * np.sqrt(np.cumsum(shares**2) + shares.max() ** 2)
+        first = int(np.searchsorted(about + error, (self.budget - self.margin) / self.total, side="right"))
         above = np.maximum.accumulate(about - error)
-        last = int(np.searchsorted(above, float(self.budget + self.margin), side="right"))
+        last = int(np.searchsorted(above, (self.budget + self.margin) / self.total, side="right"))
         low = float(levels[first - 1]) if first else self.low
         high = float(levels[last]) if last < len(levels) else self.high
         near = levels[_spread_over(len(levels), (first + last) // 2)]
@@ -226,6 +247,13 @@ class _Search:
                 break
         self.n_inside = self.n_below_high - self.n_below
         self.is_stuck = (self.low, self.high) == before
+
+
+def _shares(units: NDArray[Any], total: int) -> NDArray[np.float64]:
+    """Steps as shares of all of them together: units alone may be too large for a float."""
+    if units.dtype == object:
+        return np.array([unit / total for unit in units.tolist()])
+    return units / float(total)
 
 
 def _distinct(levels: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
@@ -278,15 +306,16 @@ class _MergedByKey:
 
     kind: Any
 
-    def __call__(self, parts: Sequence[dict[Any, Any]]) -> dict[Any, Any]:
-        keys = dict.fromkeys(key for part in parts for key in part)
-        return {key: self.kind.merged([part[key] for part in parts if key in part]) for key in keys}
+    def __call__(self, parts: Sequence[tuple[dict[Any, Any], int]]) -> tuple[dict[Any, Any], int]:
+        keys = dict.fromkeys(key for part, _ in parts for key in part)
+        answers = {key: self.kind.merged([part[key] for part, _ in parts if key in part]) for key in keys}
+        return answers, sum(checksum for _, checksum in parts)
 
 
 @dataclass(frozen=True)
 class _FirstAsked:
-    most: int
-    most_of_stratum: int
+    most: float
+    most_of_stratum: float
 
     def __call__(self, part: PartSteps) -> FirstLook:
         return part.first_look(self.most, self.most_of_stratum)
@@ -296,13 +325,13 @@ class _FirstAsked:
 class _Sampled:
     draws: Mapping[tuple[Key, int], Draw]
 
-    def __call__(self, part: PartSteps) -> dict[tuple[Key, int], Sample]:
-        return part.sample(self.draws)
+    def __call__(self, part: PartSteps) -> tuple[dict[tuple[Key, int], Sample], int]:
+        return part.sample(self.draws), part.checksum
 
 
 @dataclass(frozen=True)
 class _Answered:
     questions: Mapping[Key, Question]
 
-    def __call__(self, part: PartSteps) -> dict[Key, Answer]:
-        return part.answers(self.questions)
+    def __call__(self, part: PartSteps) -> tuple[dict[Key, Answer], int]:
+        return part.answers(self.questions), part.checksum

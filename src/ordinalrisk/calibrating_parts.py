@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
@@ -12,9 +12,8 @@ import numpy as np
 
 from ordinalrisk.bracketing import Parts, first_question, windows_around
 from ordinalrisk.calibrating import NO_CLASS_COUNTS, Calibration, checked_class_weights, whole_weights
-from ordinalrisk.calibration import HighProbability
+from ordinalrisk.calibration import HighProbability, checked_more_alphas
 from ordinalrisk.cost_table import CostTable
-from ordinalrisk.exact import as_fraction
 from ordinalrisk.fingerprint import of_parts
 from ordinalrisk.labels import Classes
 from ordinalrisk.part_steps import FirstLook, Key, PartCollector, PartSteps, Sizes
@@ -70,12 +69,8 @@ class PartsCalibrator:
 
     def __post_init__(self) -> None:
         promise = self.controller.promise  # all is checked before the rows are read rather than after
-        if isinstance(self.more_alphas, str) or not isinstance(self.more_alphas, Iterable):
-            raise ValueError(f"more_alphas must be a sequence of numbers; got {self.more_alphas!r}.")
-        for alpha in self.more_alphas:
-            as_fraction(alpha, "each of more_alphas")
-        for alpha in self._alphas:
-            self.controller.checked_alphas(alpha, self.classes, self._costs)
+        object.__setattr__(self, "more_alphas", checked_more_alphas(self.more_alphas, self._costs))
+        self.controller.checked_alphas(self.controller.alpha, self.classes, self._costs)
         if self.class_weight is not None:
             checked_class_weights(self.class_weight, self.classes)
         if isinstance(promise, HighProbability) and not all(
@@ -165,7 +160,7 @@ class PartsCalibrator:
             None if weights is None else "labels",
             weights,
             columns,
-            tuple(as_fraction(alpha, "more_alphas") for alpha in self.more_alphas),
+            tuple(self.more_alphas),
         )
 
     def _stratum(

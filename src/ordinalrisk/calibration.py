@@ -14,14 +14,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk import confidence_bounds
-from ordinalrisk.exact import decimal_text
+from ordinalrisk.cost_table import CostTable
+from ordinalrisk.exact import as_fraction, decimal_text
 from ordinalrisk.risk_curve import RiskCurve
 from ordinalrisk.strata import Stratum
 
@@ -35,6 +38,17 @@ def checked_alpha(alpha: Fraction, bound: Fraction) -> Fraction:
             "0.05; normalize=False keeps natural units."
         )
     return alpha
+
+
+def checked_more_alphas(alphas: Any, costs: CostTable) -> tuple[Fraction, ...]:
+    """Other risks that will be asked for, each between 0 and the largest loss."""
+    if isinstance(alphas, str) or not isinstance(alphas, Iterable):
+        raise ValueError(f"more_alphas must be a sequence of numbers; got {alphas!r}.")
+    risks = [as_fraction(alpha, "each of more_alphas") for alpha in alphas]
+    try:
+        return tuple(checked_alpha(risk, costs.bound) for risk in risks)
+    except ValueError as error:
+        raise ValueError(f"more_alphas: {error}") from None
 
 
 def rows_needed(alpha: Fraction, bound: Fraction) -> int:

@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 
 from ordinalrisk import calibration_file, html_repr
 from ordinalrisk.calibrating import Calibration, Calibrator, RowExtras, by_class
-from ordinalrisk.calibration import Expectation, HighProbability, Promise, checked_alpha
+from ordinalrisk.calibration import (
+    Expectation,
+    HighProbability,
+    Promise,
+    checked_alpha,
+    checked_more_alphas,
+)
 from ordinalrisk.combining import require_parts_suffice, require_theorem
 from ordinalrisk.confidence_bounds import checked_bound, checked_delta
 from ordinalrisk.cost_table import CostTable
@@ -233,6 +239,7 @@ class RiskController:
             )
         matrix, labels, classes = self.checked_rows(proba, y, self.classes)
         calibrator = self.calibrator(classes, class_weight=class_weight)
+        checked_more_alphas(more_alphas, CostTable.of(self.loss, len(classes)))
         given = self.growth.given_points(point_labels, matrix)
         calibrator.add(matrix, labels, replace(extras, point_labels=given))
         return self._finished(calibrator.finish())

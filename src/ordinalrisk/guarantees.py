@@ -195,7 +195,7 @@ def guarantee_of(
 ) -> Guarantee:
     """The guarantee of one stratum at its threshold, in numbers."""
     curve = stratum.curve
-    inner = math.isfinite(threshold) and shift is None
+    inner = math.isfinite(threshold) and shift is None and (randomized or curve.is_whole)
     slack = (1 if randomized else curve.most_tied + 2) * curve.bound / (curve.n_rows + 1)
     likely = promise if isinstance(promise, HighProbability) else None
     return Guarantee(

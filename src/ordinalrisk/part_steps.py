@@ -20,6 +20,7 @@ from ordinalrisk.growth import GrowthRule
 from ordinalrisk.row_names import RowNames
 from ordinalrisk.steps import Steps, last_of_each_level
 
+_TIMES_MORE = 4  # for small strata may a sample have, all together
 _FEW = 4  # levels, below which steps are counted one after the other
 
 Key = tuple[Any, int | None]
@@ -46,7 +47,7 @@ class LevelSums(NamedTuple):
         """
         if not len(levels):
             return cls(np.empty(0), np.empty(0, np.uint8), np.empty(0, np.uint8))
-        order = np.argsort(levels, kind="stable")
+        order = np.argsort(levels)
         at = levels[order]
         first = np.append(0, last_of_each_level(at)[:-1] + 1)
         wide = np.int64 if len(levels) * int(units.max()) < 2**63 else object
@@ -74,6 +75,11 @@ class Sizes:
     units: dict[Key, int]
     class_rows: NDArray[np.int64]
     digests: tuple[str, ...]
+
+    @property
+    def checksum(self) -> int:
+        """That of all parts together."""
+        return sum(int(digest, 16) for digest in self.digests)
 
     @classmethod
     def merged(cls, parts: Sequence[Sizes]) -> Sizes:
@@ -180,10 +186,19 @@ class PartSteps:
             () if self.digest is None else (self.digest,),
         )
 
-    def first_look(self, most: int, most_of_stratum: int) -> FirstLook:
-        """How much there is, and about ``most`` steps, shared out among the strata."""
+    @property
+    def checksum(self) -> int:
+        """The rows as a number, which is another one if they are others."""
+        return int(self.digest or "0", 16)
+
+    def first_look(self, most: float, most_of_stratum: float) -> FirstLook:
+        """How much there is, and about ``most`` steps, shared out among the strata.
+
+        If there are not too many strata, each of them has about ``most_of_stratum`` at least.
+        """
         sizes = self.sizes()
         n_steps = sum(sizes.steps.values())
+        most_of_stratum = min(most_of_stratum, _TIMES_MORE * most / max(len(self.strata), 1))
         draws = {
             (key, 0): Draw(min(1.0, max(most / n_steps, most_of_stratum / n)), -np.inf, np.inf)
             for key, n in sizes.steps.items()
@@ -193,7 +208,7 @@ class PartSteps:
 
     def sample(self, draws: Mapping[tuple[Key, int], Draw]) -> dict[tuple[Key, int], Sample]:
         """Some steps of strata, the same ones whenever asked."""
-        random = np.random.default_rng(int(self.digest or "0", 16))
+        random = np.random.default_rng(self.checksum)
         return {
             (key, number): _drawn(self.strata[key], draw, random)
             for (key, number), draw in draws.items()
@@ -241,14 +256,14 @@ def _below(steps: Steps, edge: float) -> tuple[int, int]:
 
 def _below_each(steps: Steps, edges: NDArray[np.float64]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The same for many levels, which ascend."""
-    place = np.searchsorted(edges, steps.at, side="right")  # below the edges from here on
-    counts = np.bincount(place, minlength=len(edges) + 1)[:-1].cumsum().tolist()
     if isinstance(steps.by, int):
+        counts = np.searchsorted(np.sort(steps.at), edges).tolist()
         return tuple(steps.by * count for count in counts), tuple(counts)
+    order = np.argsort(steps.at)
     wide = np.int64 if len(steps.at) * steps.largest < 2**63 else object
-    sums = np.zeros(len(edges) + 1, wide)
-    np.add.at(sums, place, steps.by.astype(wide, copy=False))
-    return tuple(sums[:-1].cumsum().tolist()), tuple(counts)
+    totals = np.append(0, np.cumsum(steps.by[order].astype(wide)))
+    places = np.searchsorted(steps.at[order], edges)
+    return tuple(totals[places].tolist()), tuple(places.tolist())
 
 
 @dataclass

@@ -271,8 +271,7 @@ def _facts(summary: Summary) -> list[tuple[str, list[tuple[str, str, bool]]]]:
                 ("Largest possible loss (B)", calibration["bound"], False),
                 ("Growth rule", f"{summary['growth']['name']} (point label: {point})", False),
                 *_threshold_facts(calibration["threshold"]),
-                ("Levels in the risk curve", _count(calibration["levels"]), False),
-                ("Most rows that change at one level (M)", _count(calibration["most_tied"]), False),
+                *_level_facts(calibration["levels"], calibration["most_tied"]),
                 *_columns(calibration["columns"]),
                 ("Fingerprint of the calibration data (BLAKE3)", calibration["data_blake3"], True),
             ],
@@ -294,6 +293,15 @@ def _facts(summary: Summary) -> list[tuple[str, list[tuple[str, str, bool]]]]:
                 ("ordinalrisk version", summary["package_version"], False),
             ],
         ),
+    ]
+
+
+def _level_facts(levels: int, most_tied: int | None) -> list[tuple[str, str, bool]]:
+    if most_tied is None:
+        return [("Levels of the risk curve that were kept", _count(levels), False)]
+    return [
+        ("Levels in the risk curve", _count(levels), False),
+        ("Most rows that change at one level (M)", _count(most_tied), False),
     ]
 
 

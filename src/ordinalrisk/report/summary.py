@@ -311,7 +311,9 @@ class ReportSummary:
             "file": None if file is None else fspath(file),
             "rows": controller.n_rows_,
             "bound": decimal_text(controller.calibration_.costs.bound),
-            "most_tied": max(curve.most_tied for curve in curves),
+            "most_tied": max(curve.most_tied for curve in curves)
+            if all(curve.is_whole for curve in curves)
+            else None,
             "levels": sum(len(curve.levels) for curve in curves),
             "threshold": {"decimal": repr(threshold), "hex": threshold.hex()} if strata.is_one else None,
             "data_blake3": controller.data_blake3_,

@@ -30,7 +30,7 @@ from ordinalrisk.engines import streaming
 from ordinalrisk.engines.columns import listing
 from ordinalrisk.engines.dask.partitions import AskedPartitions, merged_in_order, shared
 from ordinalrisk.engines.formats import FileError, compression_of, format_by_name, renamed
-from ordinalrisk.engines.places import exists, is_url, join, located, name_of, names_in, remove
+from ordinalrisk.engines.places import exists, join, located, name_of, names_in, remove
 from ordinalrisk.engines.readers import Source, opened
 from ordinalrisk.labels import as_classes
 from ordinalrisk.part_steps import PartSteps
@@ -363,7 +363,8 @@ def _write_manifest(
 
 
 def _absolute(place: str) -> str:
-    return place if is_url(place) else os.path.abspath(place)
+    file = located(place)
+    return os.path.abspath(file) if isinstance(file, Path) else place
 
 
 def _identity(place: str) -> Any:

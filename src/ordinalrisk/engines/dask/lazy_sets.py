@@ -118,7 +118,7 @@ class LazyIntervalSet:
 
         classes = shared(self.classes)
         framed = isinstance(self._proba, DataFrame)
-        like = self._proba.to_delayed() if framed else self._first_rows()
+        like = Partitions.of(self._proba, "proba").parts if framed else self._first_rows()
         frames = [
             frame_of_partition(ends, classes, each) for ends, each in zip(self._ends, like, strict=True)
         ]

@@ -26,14 +26,17 @@ class Partitions(NamedTuple):
 
     parts: list[Delayed]
     lengths: list[int | None]
+    divisions: tuple[Any, ...] | None = None
 
     @classmethod
     def of(cls, values: Any, name: str) -> Partitions:
         """Those of a dask array, frame or series."""
         require_rows(values, name)
         if not isinstance(values, da.Array):
-            parts = values.to_delayed()
-            return cls(list(parts), [None] * len(parts))
+            # not optimized, which joins files to larger partitions, of each collection others
+            parts = values.simplify().to_delayed(optimize_graph=False)
+            divisions = values.divisions if values.known_divisions else None
+            return cls(list(parts), [None] * len(parts), divisions)
         if values.ndim == 2 and values.numblocks[1] > 1:
             values = values.rechunk({1: -1})
         lengths = [None if math.isnan(length) else int(length) for length in values.chunks[0]]
@@ -59,6 +62,11 @@ class Partitions(NamedTuple):
             raise ValueError(
                 f"{name} has {len(found.parts)} partitions, proba {len(self.parts)}; cut both in the same "
                 "places."
+            )
+        if None not in (self.divisions, found.divisions) and self.divisions != found.divisions:
+            raise ValueError(
+                f"{name} has its rows at other places of the index than proba: its divisions are "
+                f"{found.divisions}, those of proba {self.divisions}; cut both in the same places."
             )
         return found
 
