@@ -237,7 +237,18 @@ def _nothing(i: int) -> int:
 # --- Messages: the library's own search on parts that have their steps only when asked ---
 
 
-class MadePart:
+class _Numbered:
+    """A part that is told from others by its number."""
+
+    _index: int
+
+    @property
+    def checksum(self) -> int:
+        """Its fingerprint as a number."""
+        return int(digest_of(self._index), 16)
+
+
+class MadePart(_Numbered):
     """A part of real steps, made anew whenever it is asked."""
 
     def __init__(self, n_steps: int, index: int, levels: int | None) -> None:
@@ -252,7 +263,7 @@ class MadePart:
             {STRATUM: Steps(at, 1, 1)}, {STRATUM: self._n_steps}, _CLASS_ROWS, digest_of(self._index)
         )
 
-    def first_look(self, most: int, most_of_stratum: int) -> FirstLook:
+    def first_look(self, most: float, most_of_stratum: float) -> FirstLook:
         """How much there is, and a few steps."""
         return self._made().first_look(most, most_of_stratum)
 
@@ -265,7 +276,7 @@ class MadePart:
         return self._made().answers(questions)
 
 
-class DrawnPart:
+class DrawnPart(_Numbered):
     """A part of steps at random levels from 0 to 1, of which only those are drawn that are asked for.
 
     Steps that were drawn are known. How many others lie between the levels that were asked about is drawn as
@@ -280,7 +291,7 @@ class DrawnPart:
         self._hidden = np.array([n_steps])
         self._known = np.empty(0)
 
-    def first_look(self, most: int, most_of_stratum: int) -> FirstLook:
+    def first_look(self, most: float, most_of_stratum: float) -> FirstLook:
         """How much there is, and about ``most`` steps."""
         draw = Draw(min(1.0, max(most, most_of_stratum) / self._n_steps), -math.inf, math.inf)
         sample = self.sample({(STRATUM, 0): draw})[STRATUM, 0]
@@ -350,7 +361,7 @@ class DrawnPart:
         return new
 
 
-class TiedPart:
+class TiedPart(_Numbered):
     """A part of steps at a few levels, of which it has the counts."""
 
     def __init__(self, n_steps: int, index: int, levels: int) -> None:
@@ -359,7 +370,7 @@ class TiedPart:
         self._levels = np.arange(levels) / levels
         self._counts = self._rng.multinomial(n_steps, np.full(levels, 1 / levels))
 
-    def first_look(self, most: int, most_of_stratum: int) -> FirstLook:
+    def first_look(self, most: float, most_of_stratum: float) -> FirstLook:
         """How much there is, and about ``most`` steps."""
         draw = Draw(min(1.0, max(most, most_of_stratum) / self._n_steps), -math.inf, math.inf)
         sample = self.sample({(STRATUM, 0): draw})[STRATUM, 0]

@@ -173,8 +173,6 @@ OPTIONS = {
     ),
     "binomial by group": ([*CLASSES, "--alpha", "0.2", "--delta", "0.1", "--group", "site"], []),
     "class weights": ([*PLAIN, "--class-weights", "1,2,1,0.5"], []),
-    "coins": ([*CLASSES, "--alpha", "0.3", "--randomize", "--growth", "paper"], ["--seed", "3"]),
-    "coins by group": ([*PLAIN, "--randomize", "--group", "site"], ["--seed", "3"]),
     "costs": ([*PLAIN, "--weights", "1,1,2,4", "--growth", "adaptive"], ["--alpha", "0.2"]),
     "too few rows": ([*CLASSES, "--alpha", "0.001"], []),
 }
@@ -188,8 +186,32 @@ def test_every_option_gives_what_one_file_does(cluster, calibrating, using, cali
     assert told(alone, "Wrote", "data ") == told(together, "Wrote", "data ")
     assert calibration("one-cal.json") == calibration("cal.json")
     assert_same_predictions(cluster, "cal.json", "rows.parquet", test_rows, *using)
-    with_report = "--group" in calibrating or "--randomize" in calibrating
+    with_report = "--group" in calibrating
     assert_same_evaluation(cluster, "cal.json", "rows.csv", test_rows, *using, report=with_report)
+
+
+def tied(table, scores):
+    """A table with few different rows of scores, those of another: so coins decide about many labels."""
+    rows = np.arange(len(table)) % 7
+    for name in ("p0", "p1", "p2", "p3"):
+        at = table.schema.names.index(name)
+        table = table.set_column(at, name, scores[name].take(rows))
+    return table
+
+
+@pytest.mark.parametrize("options", [[], ["--group", "site"]], ids=["all rows", "groups"])
+def test_coins_are_those_of_one_file(cluster, options, calibration_rows, test_rows):
+    train, new = tied(calibration_rows, calibration_rows), tied(test_rows, calibration_rows)
+    one, many = write_table(train, "train.parquet"), cut(train, "train")
+    given = [*CLASSES, "--alpha", "0.35", "--randomize", *options]
+    succeeds("calibrate", one, *given, "-o", "one-cal.json")
+    succeeds("calibrate", many, *given, "-o", "cal.json", "--cluster", cluster)
+    assert calibration("one-cal.json") == calibration("cal.json")
+    assert_same_predictions(cluster, "cal.json", "rows.csv", new, "--seed", "3")
+    sizes = [row["size"] for row in rows_in("sets")]
+    succeeds("predict", "cal.json", "parts/*", "-o", "sets", "--seed", "4", "--cluster", cluster)
+    assert sum(a != b for a, b in zip(sizes, (row["size"] for row in rows_in("sets")), strict=True)) > 2
+    assert_same_evaluation(cluster, "cal.json", "rows.csv", new, "--seed", "3")
 
 
 ONE_MACHINE = {
@@ -282,7 +304,8 @@ def test_another_alpha_is_answered_if_it_was_announced(cluster, calibration_rows
         succeeds("predict", "cal.json", new, "-o", "sets", "--alpha", alpha, *here)
         assert rows_in("sets") == read_rows(Path("one.parquet").read_bytes(), "one.parquet")
     line = refusal(2, "predict", "cal.json", new, "-o", "other", "--alpha", "0.3", *here)
-    assert "alpha=0.3" in line, line
+    assert "near alpha=0.1 and 0.02 and 0.05 only" in line, line
+    assert line.endswith("calibrate again with 0.3 in --more-alphas.")
     assert not Path("other").exists()
 
 
@@ -355,7 +378,7 @@ def test_the_very_rows_of_the_calibration_are_known_again(cluster, calibration_r
         words[cuts[0]] = json.loads(Path("found.json").read_text())["verdict_text"]
     assert "these are the rows of the calibration itself" in words[10]
     assert "calibration itself" not in words[20]
-    more = pa.concat_tables([calibration_rows, calibration_rows])  # the first file alone has as many
+    more = pa.concat_tables([calibration_rows] * 3)  # the second file has too many to be looked at
     succeeds("calibrate", cut(calibration_rows, "whole", cuts=()), *PLAIN, "-o", "cal.json", *here)
     twice = cut(more, "twice", cuts=(N_ROWS,))
     succeeds("evaluate", "cal.json", twice, "--json", "found.json", *here)

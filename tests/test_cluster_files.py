@@ -181,18 +181,18 @@ REFUSED = {
     ),
     "no address": (
         ["predict", *NEW, "-o", "sets", "--cluster", "localhost"],
-        1,
+        2,
         "--cluster: localhost is no cluster; write the address of a scheduler, such as tcp://10.0.0.1:8786, "
         "or local, or local:4 for so many processes on this machine.",
     ),
     "no number": (
         ["predict", *NEW, "-o", "sets", "--cluster", "local:two"],
-        1,
+        2,
         "--cluster: local:two is no cluster;",
     ),
     "no processes": (
         ["predict", *NEW, "-o", "sets", "--cluster", "local:0"],
-        1,
+        2,
         "--cluster: local:0 has no workers; write local:2 for two of them.",
     ),
     "no protocol": (

@@ -204,7 +204,10 @@ def _to_numpy(values: Any, name: str) -> NDArray[Any]:
         array = values.to_numpy()
         return values.to_numpy(dtype=np.float64, na_value=np.nan) if _holds_missing(array) else array
     if library == "dask":
-        raise ValueError(f"{name} is a dask collection, where all must be or none; pass {name}.compute().")
+        raise ValueError(
+            f"{name} is a dask collection, which calibrate, predict_set and metrics take if all else are "
+            f"such collections too; here pass {name}.compute()."
+        )
     if library == "polars" and hasattr(values, "collect"):
         raise ValueError(f"{name} is a lazy frame; pass {name}.collect().")
     if library in ("pandas", "polars"):

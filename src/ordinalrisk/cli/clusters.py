@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from glob import glob
 from importlib.util import find_spec
+from pathlib import Path
 
 from ordinalrisk.cli import terminal
 
@@ -14,9 +16,11 @@ INSTALL_CLUSTER = 'pip install "ordinalrisk[cluster]"'
 def inputs(given: Sequence[str], cluster: str | None) -> list[str]:
     """The files that are named: on a cluster there may be many, and patterns stand for what they match."""
     if cluster is None:
-        if len(given) > 1:
+        matched = given if len(given) > 1 or Path(given[0]).exists() else glob(given[0])
+        if len(matched) > 1:
             terminal.fail(
-                f"{len(given)} files need a cluster, which may be this machine: add --cluster local.", code=2
+                f"{len(matched)} files need a cluster, which may be this machine: add --cluster local.",
+                code=2,
             )
         return list(given)
     for package in ("distributed", "fsspec"):
@@ -24,7 +28,13 @@ def inputs(given: Sequence[str], cluster: str | None) -> list[str]:
             terminal.fail(f"--cluster needs {package}, which is not installed: {INSTALL_CLUSTER}", code=1)
     if "-" in given:
         terminal.fail("--cluster: workers can't read a pipe; name files.", code=2)
+    from ordinalrisk.engines.dask.connecting import ClusterError, require_cluster
     from ordinalrisk.engines.places import expanded
+
+    try:
+        require_cluster(cluster)
+    except ClusterError as error:
+        terminal.fail(f"--cluster: {error}", code=2)
 
     with terminal.bad_data_is_one_line():
         return expanded(given)

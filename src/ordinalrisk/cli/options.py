@@ -34,6 +34,7 @@ IN_OPTIONS = {
     "sample_weight": "--weight-col",
     "class_weight": "--class-weights",
     "randomize": "--randomize",
+    "more_alphas": "--more-alphas",
 }
 """What the library calls an option, and what the command line does."""
 
@@ -228,11 +229,20 @@ def is_by_class(alpha: str) -> bool:
 
 def another_alpha(text: str | None, controller: RiskController) -> Any:
     """Another risk than the calibrated one, if there is."""
+    from ordinalrisk.windows import NotKnownError
+
     if text is None:
         return None
     if is_by_class(text) and controller.condition_on is None:
         terminal.fail("--alpha by class needs a calibration with --per-class.", code=2)
-    return alpha_of(text, controller.classes_.tolist())
+    alpha = alpha_of(text, controller.classes_.tolist())
+    try:
+        controller.thresholds_at(alpha, controller.calibration_)
+    except NotKnownError as error:
+        terminal.fail(in_options(error), code=2)
+    except ValueError:
+        pass  # to be said where it is used
+    return alpha
 
 
 def require_combination(used: dict[str, bool]) -> None:

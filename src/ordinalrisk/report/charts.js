@@ -67,13 +67,13 @@ const alphaAxis = (width) => ({ range: alphaRange, title: report.alphaWord, ntic
 
 function curve(theme, stop, values, text, name) {
   const texts = values.map((value, i) => `${report.alphaWord} ${plain(stops[i].alpha)}<br>${name} ${span(value, text)}`);
-  const line = { type: "scatter", mode: last > 0 ? "lines" : "markers", x: alphas, hoverinfo: "skip" };
+  const line = { type: "scatter", mode: last === 0 ? "markers" : report.joined ? "lines" : "lines+markers", x: alphas, hoverinfo: "skip" };
   const edge = (part) => ({ ...line, mode: "lines", y: values.map((value) => value[part]), line: { width: 0 } });
   const here = stops.indexOf(stop);
   return [
     edge(1),
     { ...edge(2), fill: "tonexty", fillcolor: theme.band },
-    { ...line, y: values.map((value) => value[0]), line: { color: theme.main, width: 2.5 }, marker: { color: theme.main }, hoverinfo: "text", hovertext: texts },
+    { ...line, y: values.map((value) => value[0]), line: { color: theme.main, width: report.joined ? 2.5 : 1, dash: report.joined ? "solid" : "dot" }, marker: { color: theme.main, size: 7 }, hoverinfo: "text", hovertext: texts },
     { ...line, mode: "markers", x: [stop.value], y: [values[here][0]], hoverinfo: "text", hovertext: [texts[here]], cliponaxis: false,
       marker: { symbol: "diamond", size: 13, color: VERMILLION, line: { color: theme.page, width: 1.5 } } },
   ];

@@ -145,6 +145,7 @@ def _page_data(summary: Summary) -> dict[str, Any]:
         "growth": summary["growth"]["name"],
         "ruleNotes": _RULES,
         "stops": stops,
+        "joined": summary["calibration"]["most_tied"] is not None,
         "cases": summary["cases"],
         "rules": summary["rules"],
     }

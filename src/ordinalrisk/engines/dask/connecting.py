@@ -29,6 +29,19 @@ class ClusterError(ValueError):
     """What is wrong with a cluster, in one line that names it."""
 
 
+def require_cluster(cluster: str) -> re.Match[str] | None:
+    """Refuse what is neither an address nor local; the match of the latter."""
+    local = _LOCAL.fullmatch(cluster)
+    if local is None and not re.search(r":\d+$", cluster):
+        raise ClusterError(
+            f"{cluster} is no cluster; write the address of a scheduler, such as tcp://10.0.0.1:8786, or "
+            "local, or local:4 for so many processes on this machine."
+        )
+    if local is not None and local[1] is not None and int(local[1]) < 1:
+        raise ClusterError(f"{cluster} has no workers; write local:2 for two of them.")
+    return local
+
+
 @contextmanager
 def connected(cluster: str) -> Iterator[Client]:
     """A client of the scheduler at an address, or of ``local`` or ``local:4``, processes that end with it.
@@ -41,14 +54,7 @@ def connected(cluster: str) -> Iterator[Client]:
     ordinalrisk.engines.dask.connecting.ClusterError: localhost is no cluster; write the address of a
     scheduler, such as tcp://10.0.0.1:8786, or local, or local:4 for so many processes on this machine.
     """
-    local = _LOCAL.fullmatch(cluster)
-    if local is None and not re.search(r":\d+$", cluster):
-        raise ClusterError(
-            f"{cluster} is no cluster; write the address of a scheduler, such as tcp://10.0.0.1:8786, or "
-            "local, or local:4 for so many processes on this machine."
-        )
-    if local is not None and local[1] is not None and int(local[1]) < 1:
-        raise ClusterError(f"{cluster} has no workers; write local:2 for two of them.")
+    local = require_cluster(cluster)
     for name in _LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters comes back as an error
     with dask.config.set(_SETTINGS), _client(cluster, local) as client:

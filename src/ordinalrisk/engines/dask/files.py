@@ -211,6 +211,8 @@ def predict(
     _make_ready(folder, names, files.places)
     how, read = shared(controller), shared(files)
     first = first_rows(files) if seed is not None else [0] * len(files.places)
+    checks = [require_file(read, i) for i in range(len(files.places))]
+    _computed(files, checks, lambda done: None)  # nothing is written if one of them is not as the others
     parts = [
         prediction_of_file(how, read, i, join(folder, names[i]), prefix, seed, row)
         for i, row in enumerate(first)
@@ -230,6 +232,7 @@ def _at(controller: RiskController, alpha: Any) -> RiskController:
     """Calibrated for another risk, if one is asked for; warnings of it are given here, not by workers."""
     if alpha is None:
         return controller
+    controller.thresholds_at(alpha, controller.calibration_)  # which names the risks that are known
     at_alpha = controller.uncalibrated(alpha).adopt(controller.calibration_)
     if warning := at_alpha.guarantee().warning:
         warnings.warn(warning, stacklevel=3)
@@ -429,6 +432,13 @@ def prediction_of_file(
             seed=seed,
             first_row=first_row,
         )
+
+
+@delayed(pure=False)
+def require_file(files: Files, index: int) -> None:
+    """Refuse a file that can't be opened or has other columns."""
+    with files.rows(index):
+        pass
 
 
 @delayed(pure=False)

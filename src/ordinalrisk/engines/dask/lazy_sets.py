@@ -108,10 +108,15 @@ class LazyIntervalSet:
         ends = np.concatenate(dask.compute(*self._ends))
         return IntervalSet.of(ends[:, 0], ends[:, 1], self.classes)
 
-    def to_dask_dataframe(self) -> Any:
+    def to_dask_dataframe(self, beside: Any = None) -> Any:
         """A dask frame with columns ``lower``, ``upper`` and ``size``, and the index of the probabilities.
 
         Rows of an array are numbered; those of each partition on their own if the lengths are not known.
+
+        Parameters
+        ----------
+        beside : dask frame, optional
+            Other columns of the same rows, such as their names, to stand before these.
         """
         import dask.dataframe as dd
         from dask.dataframe import DataFrame
@@ -125,6 +130,10 @@ class LazyIntervalSet:
         meta = _sets(np.empty((0, 2), np.int32), self.classes).to_pandas(
             index=self._proba._meta.index if framed else None
         )
+        if beside is not None:
+            others = Partitions(self._ends, self._lengths).beside(beside, "beside").parts
+            frames = [columns_together(*pair) for pair in zip(others, frames, strict=True)]
+            meta = columns_side_by_side(beside._meta, meta)
         divisions = self._proba.divisions if framed else None
         return dd.from_delayed(frames, meta=meta, divisions=divisions, verify_meta=False)
 
@@ -196,6 +205,19 @@ def frame_of_partition(ends: Any, classes: Classes, like: Any) -> Any:
     """The intervals of one partition as a pandas frame."""
     index = range(like, like + len(ends)) if isinstance(like, int) else like.index
     return _sets(ends, classes).to_pandas(index=index)
+
+
+@delayed(pure=False)
+def columns_together(first: Any, second: Any) -> Any:
+    """The columns of two pandas frames of the same rows, in order."""
+    return columns_side_by_side(first, second)
+
+
+def columns_side_by_side(first: Any, second: Any) -> Any:
+    """The first frame with the columns of the second, row by row whatever their indices."""
+    if len(first) != len(second):
+        raise ValueError(f"beside has {len(first)} rows in a partition where proba has {len(second)}.")
+    return first.assign(**{name: second[name].array for name in second})
 
 
 def add_tallies(tallies: Sequence[Tally]) -> Tally:
