@@ -237,9 +237,10 @@ def _nothing(i: int) -> int:
 # --- Messages: the library's own search on parts that have their steps only when asked ---
 
 
-class _Numbered:
-    """A part that is told from others by its number."""
+class _Part:
+    """A part of some steps, told from others by its number."""
 
+    _n_steps: int
     _index: int
 
     @property
@@ -247,8 +248,18 @@ class _Numbered:
         """Its fingerprint as a number."""
         return int(digest_of(self._index), 16)
 
+    def first_look(self, most: float, most_of_stratum: float) -> FirstLook:
+        """How much there is, and about ``most`` steps."""
+        draw = Draw(min(1.0, max(most, most_of_stratum) / self._n_steps), -math.inf, math.inf)
+        sample = self.sample({(STRATUM, 0): draw})[STRATUM, 0]
+        return FirstLook(sizes_of_part(self._n_steps, self._index), {STRATUM: sample})
 
-class MadePart(_Numbered):
+    def sample(self, draws: Any) -> Any:
+        """Some of the steps."""
+        raise NotImplementedError
+
+
+class MadePart(_Part):
     """A part of real steps, made anew whenever it is asked."""
 
     def __init__(self, n_steps: int, index: int, levels: int | None) -> None:
@@ -276,7 +287,7 @@ class MadePart(_Numbered):
         return self._made().answers(questions)
 
 
-class DrawnPart(_Numbered):
+class DrawnPart(_Part):
     """A part of steps at random levels from 0 to 1, of which only those are drawn that are asked for.
 
     Steps that were drawn are known. How many others lie between the levels that were asked about is drawn as
@@ -290,12 +301,6 @@ class DrawnPart(_Numbered):
         self._cuts = np.array([0.0, 1.0])
         self._hidden = np.array([n_steps])
         self._known = np.empty(0)
-
-    def first_look(self, most: float, most_of_stratum: float) -> FirstLook:
-        """How much there is, and about ``most`` steps."""
-        draw = Draw(min(1.0, max(most, most_of_stratum) / self._n_steps), -math.inf, math.inf)
-        sample = self.sample({(STRATUM, 0): draw})[STRATUM, 0]
-        return FirstLook(sizes_of_part(self._n_steps, self._index), {STRATUM: sample})
 
     def sample(self, draws: Mapping[tuple[Key, int], Draw]) -> dict[tuple[Key, int], Sample]:
         """Some of the steps."""
@@ -361,7 +366,7 @@ class DrawnPart(_Numbered):
         return new
 
 
-class TiedPart(_Numbered):
+class TiedPart(_Part):
     """A part of steps at a few levels, of which it has the counts."""
 
     def __init__(self, n_steps: int, index: int, levels: int) -> None:
@@ -369,12 +374,6 @@ class TiedPart(_Numbered):
         self._rng = np.random.default_rng(index)
         self._levels = np.arange(levels) / levels
         self._counts = self._rng.multinomial(n_steps, np.full(levels, 1 / levels))
-
-    def first_look(self, most: float, most_of_stratum: float) -> FirstLook:
-        """How much there is, and about ``most`` steps."""
-        draw = Draw(min(1.0, max(most, most_of_stratum) / self._n_steps), -math.inf, math.inf)
-        sample = self.sample({(STRATUM, 0): draw})[STRATUM, 0]
-        return FirstLook(sizes_of_part(self._n_steps, self._index), {STRATUM: sample})
 
     def sample(self, draws: Mapping[tuple[Key, int], Draw]) -> dict[tuple[Key, int], Sample]:
         """Some of the steps, as good as drawn without replacement where they are few of many."""

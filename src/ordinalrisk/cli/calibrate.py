@@ -118,7 +118,7 @@ def calibrate(
     rows_in, written = options.place(places[0]), options.place(out)
     options.require_input(rows_in)
     if out != "-":
-        terminal.require_writable_file(written, "--out", rows_in)
+        terminal.require_writable_file(written, "--out", *map(options.place, places))
     if more_alphas is not None and cluster is None:
         terminal.fail("--more-alphas is for --cluster; one machine keeps what any risk needs.", code=2)
     per_class = per_class or options.is_by_class(alpha)

@@ -61,7 +61,7 @@ def evaluate(
     written = None if json is None else options.place(json)
     options.require_input(rows_in)
     if written is not None:
-        terminal.require_writable_file(written, "--json", saved, rows_in)
+        terminal.require_writable_file(written, "--json", saved, *map(options.place, places))
 
     from ordinalrisk.engines import columns, streaming
     from ordinalrisk.engines.readers import opened

@@ -61,7 +61,7 @@ def report(
     if beside == page:
         terminal.fail(f"--out: {page} is the page; its numbers go to the same name with .json.", code=2)
     for written in (page, beside):
-        terminal.require_writable_file(written, "--out", saved, rows_in)
+        terminal.require_writable_file(written, "--out", saved, *map(options.place, places))
 
     from ordinalrisk.engines import columns, streaming
     from ordinalrisk.engines.readers import opened

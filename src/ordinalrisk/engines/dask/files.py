@@ -224,7 +224,6 @@ def predict(
     _tidy_up(folder, names)
     _require_here(folder, names)
     _write_manifest(controller, folder, names, done)
-    streaming.warn_of_uncertified(predicted.n_uncertified, predicted.n_rows)
     return predicted
 
 
