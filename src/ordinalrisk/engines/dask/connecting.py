@@ -85,9 +85,12 @@ def _client(cluster: str, local: re.Match[str] | None) -> Iterator[Client]:
         with client:
             yield client
         return
-    one_thread = {"distributed.nanny.pre-spawn-environ.NUMBA_NUM_THREADS": 1}
+    settings = {
+        "distributed.nanny.pre-spawn-environ.NUMBA_NUM_THREADS": 1,  # the cores are shared out among workers
+        "distributed.scheduler.worker-saturation": 2.0,  # a next task is at hand while the scheduler waits
+    }
     with (
-        dask.config.set(one_thread),  # the cores are shared out among the workers
+        dask.config.set(settings),
         LocalCluster(
             n_workers=None if local[1] is None else int(local[1]),
             threads_per_worker=1,

@@ -212,9 +212,9 @@ def predict(
     how, read = shared(controller), shared(files)
     first = first_rows(files) if seed is not None else [0] * len(files.places)
     checks = [require_file(read, i) for i in range(len(files.places))]
-    _computed(files, checks, lambda done: None)  # nothing is written if one of them is not as the others
+    all_alike = merged_in_order(checks, len)  # nothing is written if one of them is not as the others
     parts = [
-        prediction_of_file(how, read, i, join(folder, names[i]), prefix, seed, row)
+        prediction_of_file(all_alike, how, read, i, join(folder, names[i]), prefix, seed, row)
         for i, row in enumerate(first)
     ]
     done: tuple[streaming.Predicted, ...] = _computed(files, parts, progress)
@@ -412,6 +412,7 @@ def summary_of_file(
 
 @delayed(pure=False)
 def prediction_of_file(
+    all_alike: Any,
     controller: RiskController,
     files: Files,
     index: int,
@@ -420,7 +421,7 @@ def prediction_of_file(
     seed: int | None,
     first_row: int,
 ) -> streaming.Predicted:
-    """Write the intervals of one file's rows."""
+    """Write the intervals of one file's rows, once all files are known to be alike."""
     with files.rows(index) as rows:
         return streaming.predict(
             controller,
