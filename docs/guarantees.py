@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from page_blocks import filled, written
 from threadpoolctl import threadpool_limits
 
 import ordinalrisk as orisk
@@ -1282,37 +1282,6 @@ def options_text(numbers: Mapping[str, Any]) -> str:
     ]
     header = ("question", "option", "theorem", "combines with", "labels in a set")
     return Table("", header, rows).markdown()
-
-
-def filled(page: str, texts: Mapping[str, str]) -> str:
-    """The page with each block between its marks."""
-    for name, text in texts.items():
-        page, count = re.subn(
-            rf"(<!-- {name} -->).*?(<!-- /{name} -->)",
-            lambda mark, text=text: f"{mark[1]}\n\n{text}\n\n{mark[2]}",
-            page,
-            flags=re.DOTALL,
-        )
-        if count != 1:
-            raise ValueError(
-                f"The page must have one pair of marks <!-- {name} --> and <!-- /{name} -->; it has {count}."
-            )
-    return page
-
-
-def rounded(value: Any) -> Any:
-    """Numbers to six digits, so that the file is read with ease."""
-    if isinstance(value, Mapping):
-        return {key: rounded(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [rounded(one) for one in value]
-    return float(f"{value:.6g}") if isinstance(value, float) else value
-
-
-def written(numbers: Mapping[str, Any]) -> str:
-    """The numbers as JSON, lists of plain numbers in one line."""
-    text = json.dumps(rounded(numbers), indent=1, ensure_ascii=False)
-    return re.sub(r"\[[\d\s.,e-]*\]", lambda plain: " ".join(plain[0].split()), text) + "\n"
 
 
 def blocks(numbers: Mapping[str, Any]) -> dict[str, str]:

@@ -29,6 +29,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from page_blocks import filled, written
 
 from ordinalrisk import bracketing
 from ordinalrisk.atomic import replacing
@@ -950,37 +951,6 @@ SECTIONS = {
     "messages": Section(measure_messages, messages_text, messages_figure),
     "model": Section(None, model_text, model_figure),
 }
-
-
-def filled(page: str, texts: Mapping[str, str]) -> str:
-    """The page with each block between its marks."""
-    for name, text in texts.items():
-        page, count = re.subn(
-            rf"(<!-- {name} -->).*?(<!-- /{name} -->)",
-            lambda mark, text=text: f"{mark[1]}\n\n{text}\n\n{mark[2]}",
-            page,
-            flags=re.DOTALL,
-        )
-        if count != 1:
-            raise ValueError(
-                f"The page must have one pair of marks <!-- {name} --> and <!-- /{name} -->; it has {count}."
-            )
-    return page
-
-
-def rounded(value: Any) -> Any:
-    """Numbers to six digits, so that the file is read with ease."""
-    if isinstance(value, Mapping):
-        return {key: rounded(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [rounded(one) for one in value]
-    return float(f"{value:.6g}") if isinstance(value, float) else value
-
-
-def written(numbers: Mapping[str, Any]) -> str:
-    """The numbers as JSON, lists of plain numbers in one line."""
-    text = json.dumps(rounded(numbers), indent=1, ensure_ascii=False)
-    return re.sub(r"\[[\d\s.,e-]*\]", lambda plain: " ".join(plain[0].split()), text) + "\n"
 
 
 def with_model(measured: Mapping[str, Any]) -> Numbers:

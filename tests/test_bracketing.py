@@ -739,3 +739,42 @@ def test_a_curve_in_windows_has_no_lower_bound(draw, monkeypatch):
     assert "Theorem 4" not in str(windowed)
     coin = calibrate_in_parts(RiskController(alpha=0.1, randomize=True), *rows, [9])[0].guarantee()
     assert coin.lower_bound == Fraction(1, 10) - Fraction(1, 3_001)
+
+
+def test_what_needs_the_whole_curve_says_so(draw, monkeypatch):
+    from ordinalrisk import alpha_for_size
+    from ordinalrisk.calibration import ThresholdsByWeight
+    from ordinalrisk.plots import plot_risk_curve
+
+    make_small(monkeypatch)
+    proba, y = draw(3_000, 5)
+    windowed, _ = calibrate_in_parts(RiskController(alpha=0.1), proba, y, [9])
+    asked = {
+        "Choosing alpha": lambda: alpha_for_size(windowed, proba, 2),
+        "A picture of it": lambda: plot_risk_curve(windowed),
+        "A threshold for each row": lambda: ThresholdsByWeight(windowed.risk_curve_, Fraction(1, 10)),
+    }
+    for purpose, ask in asked.items():
+        with pytest.raises(
+            NotKnownError, match=f"^{purpose} needs the whole risk curve, which was kept near"
+        ):
+            ask()
+
+
+def test_a_report_says_that_it_knows_few_risks(draw, monkeypatch):
+    from ordinalrisk.report import render, summarise
+
+    proba, y = draw(3_000, 5)
+    whole, _ = calibrate_in_parts(RiskController(alpha=0.1), proba, y, [9], more_alphas=[0.3])
+    pages = {True: render(summarise(whole, proba, y))}
+    make_small(monkeypatch)
+    windowed, _ = calibrate_in_parts(RiskController(alpha=0.1), proba, y, [9], more_alphas=[0.3])
+    summary = summarise(windowed, proba, y)
+    pages[False] = render(summary)
+    assert {"0.1", "0.3"} <= {stop["alpha"] for stop in summary["stops"]}
+    assert summary["calibration"]["most_tied"] is None
+    for is_whole, page in pages.items():
+        assert (f"known at {len(summary['stops'])} values of" in page) != is_whole
+        assert ("Most rows that change at one level (M)" in page) == is_whole
+        assert ("Levels of the risk curve that were kept" in page) != is_whole
+        assert f'"joined": {str(is_whole).lower()}' in page or f'"joined":{str(is_whole).lower()}' in page

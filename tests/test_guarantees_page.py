@@ -1,22 +1,19 @@
 """The page of guarantees: its numbers are those that were measured, and its script runs on any rows."""
 
-import importlib.util
 import json
 import re
 import shutil
-import sys
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from page_scripts import DOCS, load_script
 
 from ordinalrisk.combining import COMBINES
 
-SCRIPT = Path(__file__).parents[1] / "docs" / "guarantees.py"
-if not SCRIPT.is_file():
+if not DOCS.is_dir():
     pytest.skip("the documentation is not beside the tests", allow_module_level=True)
 
 LARGEST_PICTURE = 120_000
@@ -32,15 +29,7 @@ SMALL = {
 }
 
 
-def load_script():
-    spec = importlib.util.spec_from_file_location("guarantees_page", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-page = load_script()
+page = load_script("guarantees")
 NUMBERS = json.loads((page.FOLDER / "numbers.json").read_text(encoding="utf-8"))
 
 

@@ -1,41 +1,30 @@
 """The page on scale: its numbers are those of the model, which follows from what was measured."""
 
-import importlib.util
 import json
 import math
 import re
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from page_scripts import DOCS, load_script
 
 from ordinalrisk import bracketing
 from ordinalrisk.bracketing import KEPT_WHOLE, MOST_SENT, SAMPLED
 from ordinalrisk.part_steps import Draw, Question
 
-SCRIPT = Path(__file__).parents[1] / "docs" / "scale.py"
-if not SCRIPT.is_file():
+if not DOCS.is_dir():
     pytest.skip("the documentation is not beside the tests", allow_module_level=True)
 pytest.importorskip("distributed", reason="dask comes with the extra cluster")
 
-from ordinalrisk.engines.dask.partitions import MERGED_AT_ONCE  # noqa: E402
+from ordinalrisk.engines.dask.partitions import MERGED_AT_ONCE
 
 LARGEST_PICTURE = 200_000
 MERGING = 1 + 1 / (MERGED_AT_ONCE - 1)  # tasks a part, for its answer and the tree above it
 EVERYWHERE = Draw(1 / 100, -math.inf, math.inf)
 
 
-def load_script():
-    spec = importlib.util.spec_from_file_location("scale_page", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-page = load_script()
+page = load_script("scale")
 TEXT = page.PAGE.read_text(encoding="utf-8")
 NUMBERS = json.loads((page.FOLDER / "model.json").read_text(encoding="utf-8"))
 SEARCHES = NUMBERS["messages"]["searches"]
