@@ -591,7 +591,7 @@ class Model:
                 ns["read"] + ns["steps"] + questions_ns,
                 files + found["questions"] * per_question,
             ),
-            "predict": (ns["read"] + ns["predict"] + ns["write"], files),
+            "predict": (ns["read"] + ns["predict"] + ns["write"], files + per_question),  # which checks
             "evaluate": (ns["read"] + ns["predict"] + ns["tally"], per_question),
         }
         jobs = {}

@@ -838,6 +838,9 @@ def test_other_columns_stand_beside_the_intervals(draw):
     assert found["id"].tolist() == names["id"].tolist()
     assert found["lower"].tolist() == expected.lower.tolist()
     assert found.index.tolist() == names.index.tolist()
+    numbered = controller.predict_set(cut(proba, (300, 300, 300)))  # whose rows have another index
+    again = numbered.to_dask_dataframe(beside=dd.from_pandas(names, npartitions=3)).compute()
+    assert again["lower"].tolist() == expected.lower.tolist()
     uneven = dd.concat([dd.from_pandas(names[:rows], npartitions=1) for rows in (1, 1, 1)])
     with pytest.raises(ValueError, match=r"^beside has 1 rows in a partition where proba has 300\.$"):
         sets.to_dask_dataframe(beside=uneven).compute()

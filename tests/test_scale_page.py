@@ -130,7 +130,7 @@ class TestTheModel:
         assert jobs["evaluate"]["work"] == pytest.approx(10**7 * 73e-9 / 2)
         assert found["questions"] == 2
         assert jobs["calibrate"]["work"] == pytest.approx(10**7 * (100 + 0.5 * (1 + 5)) * 1e-9 / 2)
-        assert jobs["predict"]["scheduling"] == pytest.approx(10 * 1e-3)
+        assert jobs["predict"]["scheduling"] == pytest.approx(10 * (1 + MERGING) * 1e-3)
         assert jobs["evaluate"]["scheduling"] == pytest.approx(10 * MERGING * 1e-3)
         assert jobs["calibrate"]["scheduling"] == pytest.approx(10 * (1 + 2 * MERGING) * 1e-3)
         assert found["held"] == pytest.approx(10**7 * 0.5 * 8 / 2)
