@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 INSTALL = $(PIP) --editable
 
-.PHONY: demo test coverage lint check bench clean
+.PHONY: demo test coverage docs lint check bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ordinalrisk demo
@@ -17,12 +17,15 @@ test: $(VENV)/.test
 coverage: $(VENV)/.test # a quarter slower, so not part of every test run
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --cov --cov-report term-missing:skip-covered
 
+docs: $(VENV)/.docs # the site in docs/_build/html; needs no network once installed
+	$(BIN)/sphinx-build --builder html --fail-on-warning --keep-going --quiet docs docs/_build/html
+
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-check: lint test
+check: lint test docs
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
@@ -37,6 +40,10 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) ".[test]"
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) ".[docs]"
 	@touch $@
 
 $(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
