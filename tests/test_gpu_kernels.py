@@ -6,11 +6,12 @@ Without a device they run in Triton's interpreter, which computes in the same or
 import numpy as np
 import pytest
 import torch
-from strategies import GROWTH_RULES, LOSSES, PROBABILITIES
+from strategies import GROWTH_RULES, LOSSES, PROBABILITIES, RULE_NAMES
 
 import ordinalrisk as orisk
+from ordinalrisk.arrays import SUM_TOLERANCE
 from ordinalrisk.cost_table import CostTable
-from ordinalrisk.kernels import SUM_TOLERANCE, InvalidRow, gpu, reference
+from ordinalrisk.kernels import InvalidRow, gpu, reference
 
 pytestmark = [
     pytest.mark.usefixtures("interpreter"),
@@ -112,7 +113,7 @@ def test_point_labels(loss, point, one_tile, measured):
     assert_same_bits([gpu.point_labels(tensor, costs, point)], [reference.point_labels(proba, costs, point)])
 
 
-@pytest.mark.parametrize("rule", ["paper", "frontier", "adaptive", "rps"])
+@pytest.mark.parametrize("rule", RULE_NAMES)
 @pytest.mark.parametrize("loss", ["weighted", "divergence", "table"])
 def test_from_given_points(loss, rule, one_tile, measured):
     tensor, proba = rows_of_every_kind(6, seed=2)
@@ -366,7 +367,7 @@ def test_equal_gains_stay_blocks_of_their_own(one_tile, measured):
 def test_a_minus_zero_is_a_zero(one_tile):
     proba = np.array([[0.25, -0.0, 0.75], [-0.0, 1.0, -0.0], [-0.0, -0.0, 1.0]])
     tensor = torch.tensor(proba, device=DEVICE)
-    for rule in ("paper", "frontier", "adaptive", "rps"):
+    for rule in RULE_NAMES:
         assert_all_the_same(tensor, np.abs(proba), gains("weighted", 3), rule, "mode")
 
 

@@ -11,10 +11,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
+from strategies import RULE_NAMES
 
 import ordinalrisk as orisk
 from ordinalrisk import RiskController
-from ordinalrisk.kernels import SUM_TOLERANCE, number_type, widened
+from ordinalrisk.arrays import SUM_TOLERANCE, number_type, widened
 from ordinalrisk.probabilities import as_matrix
 
 N, K = 400, 4
@@ -114,7 +115,7 @@ def indices(sets):
 
 
 @each_holder
-@pytest.mark.parametrize("growth", ["paper", "frontier", "adaptive", "rps"])
+@pytest.mark.parametrize("growth", RULE_NAMES)
 @pytest.mark.parametrize("loss", ["coverage", "divergence"])
 def test_the_same_calibration_and_prediction_from_every_holder(held, growth, loss):
     expected = RiskController(loss=loss, alpha=0.1, growth=growth).calibrate(PROBA, Y)

@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from strategies import GROWTH_RULES, LOSSES, PROBABILITIES, calibration_sets
 
 import ordinalrisk as orisk
+from ordinalrisk.arrays import BFLOAT16, widened
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.exact import as_fraction
-from ordinalrisk.kernels import BFLOAT16, InvalidRow, compiling, cpu, cpu_glance, cpu_tile, reference, widened
+from ordinalrisk.kernels import InvalidRow, compiling, cpu, cpu_glance, cpu_tile, reference
 
 
 def bits(array):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ordinalrisk.arrays import to_numpy
 from ordinalrisk.calibration import HighProbability, Promise
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.device import to_host
@@ -18,7 +19,7 @@ from ordinalrisk.exact import as_fraction
 from ordinalrisk.fingerprint import Fingerprint, fingerprint
 from ordinalrisk.growth import GrowthRule
 from ordinalrisk.labels import Classes
-from ordinalrisk.probabilities import RowError, to_numpy
+from ordinalrisk.probabilities import RowError
 from ordinalrisk.risk_curve import RiskCurve
 from ordinalrisk.row_names import RowNames
 from ordinalrisk.score_columns import ScoreColumns

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ordinalrisk.arrays import to_numpy
 from ordinalrisk.calibration import checked_alpha, expectation_threshold, rows_needed
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.estimates import CONFIDENCE, Estimate, mean
@@ -30,7 +31,7 @@ from ordinalrisk.growth import GROWTH_RULES, GrowthRule, as_growth, require_vali
 from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.labels import Classes, class_indices, require_column_order, resolve_classes
 from ordinalrisk.losses import DivergenceLoss, IntervalLoss, WeightedLoss, as_loss
-from ordinalrisk.probabilities import as_matrix, to_numpy
+from ordinalrisk.probabilities import as_matrix
 from ordinalrisk.risk_curve import RiskCurve
 from ordinalrisk.row_names import RowNames
 from ordinalrisk.splitting import split_folds

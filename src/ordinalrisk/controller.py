@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk import calibration_file, html_repr
+from ordinalrisk.arrays import to_numpy
 from ordinalrisk.calibrating import Calibration, Calibrator, RowExtras, by_class
 from ordinalrisk.calibration import (
     Expectation,
@@ -34,7 +35,7 @@ from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.labels import Classes, as_classes, class_indices, require_column_order, resolve_classes
 from ordinalrisk.lazy import is_dask
 from ordinalrisk.losses import as_loss
-from ordinalrisk.probabilities import as_matrix, to_numpy
+from ordinalrisk.probabilities import as_matrix
 from ordinalrisk.score_columns import ScoreColumns
 from ordinalrisk.thresholds import Thresholds
 from ordinalrisk.windows import NotKnownError

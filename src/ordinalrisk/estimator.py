@@ -21,13 +21,14 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, check_is_fitted, column_or_1d
 
+from ordinalrisk.arrays import to_numpy
 from ordinalrisk.controller import RiskController
 from ordinalrisk.device import to_host
 from ordinalrisk.exact import as_fraction
 from ordinalrisk.guarantees import Guarantee
 from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.labels import Classes, as_classes, class_indices, ordered_categories, resolve_classes
-from ordinalrisk.probabilities import as_matrix, to_numpy
+from ordinalrisk.probabilities import as_matrix
 from ordinalrisk.splitting import split_rows
 
 # Classes of which fewer rows would be held out share a stratum.

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.cost_table import CostTable
-from ordinalrisk.device import DeviceSteps, beside, on_device
+from ordinalrisk.device import beside, on_device
+from ordinalrisk.device_steps import DeviceSteps
 from ordinalrisk.kernels import InvalidRow
 from ordinalrisk.labels import class_indices
 from ordinalrisk.losses import as_loss

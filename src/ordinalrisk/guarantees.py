@@ -11,8 +11,8 @@ from typing import Any
 
 from ordinalrisk.calibration import HighProbability, Promise, too_few
 from ordinalrisk.exact import decimal_text
-from ordinalrisk.row_names import listed
 from ordinalrisk.strata import Stratum
+from ordinalrisk.text_table import listed
 
 _WIDTH = 78
 _BOUNDS = {

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk import device
+from ordinalrisk.arrays import to_numpy, widened
 from ordinalrisk.device import on_device, to_host
-from ordinalrisk.kernels import widened
-from ordinalrisk.probabilities import RowError, to_numpy
+from ordinalrisk.probabilities import RowError
 
 Classes = NDArray[Any]
 

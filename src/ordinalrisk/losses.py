@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ordinalrisk.arrays import to_numpy
 from ordinalrisk.cost_table import CostTable, ExactTable, exact_table_checked
 from ordinalrisk.exact import Number, as_fraction, as_number, from_json, to_json
-from ordinalrisk.probabilities import to_numpy
 
 # Irrational costs (a fractional power of a distance) are part of the loss's definition: rounding them to
 # this many digits with decimal arithmetic makes them the same on every machine.

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk import metrics
+from ordinalrisk.arrays import SUM_TOLERANCE, widened
 from ordinalrisk.calibration import loss_budget
 from ordinalrisk.controller import RiskController
 from ordinalrisk.device import on_device, to_host
 from ordinalrisk.exact import as_fraction, decimal_text
 from ordinalrisk.guarantees import Guarantee
 from ordinalrisk.intervals import IntervalSet
-from ordinalrisk.kernels import SUM_TOLERANCE, widened
 from ordinalrisk.labels import Classes, class_indices, require_column_order
 from ordinalrisk.palette import BLUE, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION
 from ordinalrisk.probabilities import as_matrix, raise_invalid_row

@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from ordinalrisk.arrays import BFLOAT16, SUM_TOLERANCE, to_numpy, widened
 from ordinalrisk.device import on_device, to_host
-from ordinalrisk.kernels import BFLOAT16, SUM_TOLERANCE, widened
 
 __all__ = ["from_cumulative", "from_cumulative_logits", "from_logprobs", "min_shift", "softmax"]
 
@@ -167,62 +167,6 @@ def as_matrix(values: Any, name: str = "proba", fewest: int = 2) -> Any:
     raise ValueError(f"{name} must hold numbers; got an array of type {array.dtype}.")
 
 
-def to_numpy(values: Any, name: str) -> NDArray[Any]:
-    """``values`` as a numpy array of whatever shape and type; no library is imported for it."""
-    try:
-        return _to_numpy(values, name)
-    except (TypeError, RuntimeError) as error:
-        raise ValueError(f"{name} can't be read as an array ({type(values).__name__}: {error}).") from None
-
-
-def _to_numpy(values: Any, name: str) -> NDArray[Any]:
-    if type(values) is np.ndarray and values.dtype.kind in "biuf":
-        return values
-    library = type(values).__module__.partition(".")[0]
-    if library == "torch":
-        if values.device.type != "cpu":
-            raise ValueError(f"{name} is on device {values.device}; move it with {name}.cpu() first.")
-        tensor = values.detach()
-        if "bfloat16" in str(tensor.dtype):
-            import torch
-
-            bits: NDArray[Any] = tensor.view(torch.int16).numpy()
-            return bits.view(BFLOAT16)
-        array: NDArray[Any] = tensor.numpy()
-        return array
-    if library == "pyarrow" and hasattr(values, "columns"):
-        matrix = np.empty((values.num_rows, values.num_columns), order="F")
-        for k, column in enumerate(values.columns):
-            try:
-                matrix[:, k] = column.to_numpy(zero_copy_only=False)
-            except (TypeError, ValueError):
-                raise ValueError(
-                    f"Column {values.column_names[k]!r} of {name} must hold numbers; got type {column.type}."
-                ) from None
-        return matrix
-    if library == "pandas" and hasattr(values, "columns"):
-        array = values.to_numpy()
-        return values.to_numpy(dtype=np.float64, na_value=np.nan) if _holds_missing(array) else array
-    if library == "dask":
-        raise ValueError(
-            f"{name} is a dask collection, which calibrate, predict_set and metrics take if all else are "
-            f"such collections too; here pass {name}.compute()."
-        )
-    if library == "polars" and hasattr(values, "collect"):
-        raise ValueError(f"{name} is a lazy frame; pass {name}.collect().")
-    if library in ("pandas", "polars"):
-        return np.asarray(values.to_numpy())
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        shown: NDArray[Any] = np.asarray(values.data).astype(object)
-        shown[np.ma.getmaskarray(values)] = None
-        return shown
-    try:
-        plain = np.asarray(values)
-    except ValueError:
-        raise ValueError(f"The rows of {name} differ in length.") from None
-    return plain.view(BFLOAT16) if plain.dtype.name == "bfloat16" else plain
-
-
 class RowError(ValueError):
     """What is wrong with one row, in words and in parts: who read the row elsewhere can say where.
 
@@ -287,10 +231,6 @@ def _token_logprobs(candidates: Any, row: int) -> list[tuple[str, float]]:
             f"Row {row}: the candidates must map tokens to log-probabilities, or be a list of "
             f'{{"token": ..., "logprob": ...}}; got {candidates!r}.'
         ) from None
-
-
-def _holds_missing(array: NDArray[Any]) -> bool:
-    return array.dtype == object and any(type(value).__name__ == "NAType" for value in array.flat)
 
 
 def _finite(values: Any, name: str, fewest: int = 2) -> NDArray[np.float64]:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ordinalrisk.arrays import to_numpy
 from ordinalrisk.device import to_host
-from ordinalrisk.probabilities import RowError, to_numpy
+from ordinalrisk.probabilities import RowError
 
 
 class RowNames:
@@ -78,19 +79,6 @@ class RowNames:
                     value,
                 )
         return names
-
-
-def listed(texts: Iterable[str], most: int = 8) -> str:
-    """The texts one after the other; of many, the first ones.
-
-    Examples
-    --------
-    >>> listed(["a", "b", "c"], most=2)
-    'a, b and 1 more'
-    """
-    every = [*texts]
-    shown = ", ".join(every[:most])
-    return shown if len(every) <= most else f"{shown} and {len(every) - most} more"
 
 
 def _objects(items: Sequence[Any]) -> NDArray[Any]:

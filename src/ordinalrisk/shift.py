@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ordinalrisk.arrays import to_numpy
 from ordinalrisk.growth import require_valid
 from ordinalrisk.labels import Classes, class_indices, require_column_order, resolve_classes
-from ordinalrisk.probabilities import as_matrix, to_numpy
-from ordinalrisk.row_names import listed
+from ordinalrisk.probabilities import as_matrix
 from ordinalrisk.splitting import split_folds
+from ordinalrisk.text_table import listed
 
 Ratios = NDArray[np.float64]
 

@@ -1,8 +1,9 @@
-"""Tables of text, for the terminal and for a page."""
+"""Tables and lists of text, for the terminal and for a page."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 _NUMBER = re.compile(r"[+-]?[\d,]+(\.\d+)?")
@@ -45,3 +46,16 @@ class Table:
         """Which columns hold numbers."""
         columns = zip(*self.rows, strict=True) if self.rows else [()] * len(self.header)
         return [any(_NUMBER.fullmatch(cell) for cell in column) for column in columns]
+
+
+def listed(texts: Iterable[str], most: int = 8) -> str:
+    """The texts one after the other; of many, the first ones.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    every = [*texts]
+    shown = ", ".join(every[:most])
+    return shown if len(every) <= most else f"{shown} and {len(every) - most} more"

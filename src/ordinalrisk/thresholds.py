@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from ordinalrisk.calibrating import Calibration, row_weights
 from ordinalrisk.calibration import Promise, ThresholdsByWeight, share_beyond, threshold_by_weight
-from ordinalrisk.row_names import RowNames, listed
+from ordinalrisk.row_names import RowNames
+from ordinalrisk.text_table import listed
 
 UNSEEN = ("error", "full")
 

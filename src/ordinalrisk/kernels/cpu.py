@@ -22,8 +22,9 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from ordinalrisk.arrays import SUM_TOLERANCE, number_type, widened
 from ordinalrisk.cost_table import RUNNING, GainTables
-from ordinalrisk.kernels import POINTS, RULES, SUM_TOLERANCE, InvalidRow, number_type, widened
+from ordinalrisk.kernels import POINTS, RULES, InvalidRow
 from ordinalrisk.kernels.compiling import compiled
 from ordinalrisk.kernels.cpu_glance import (
     MARGIN,

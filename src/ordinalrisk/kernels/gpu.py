@@ -20,8 +20,9 @@ import torch
 import triton
 import triton.language as tl
 
+from ordinalrisk.arrays import SUM_TOLERANCE
 from ordinalrisk.cost_table import RUNNING, GainTables
-from ordinalrisk.kernels import POINTS, RULES, SUM_TOLERANCE, InvalidRow, SameObject
+from ordinalrisk.kernels import POINTS, RULES, InvalidRow, SameObject
 from ordinalrisk.kernels.gpu_clear import (
     LARGEST_SAFE,
     SMALLEST_SAFE,

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk import __version__
+from ordinalrisk.arrays import to_numpy
 from ordinalrisk.calibrating import RowExtras
 from ordinalrisk.controller import RiskController
 from ordinalrisk.estimates import CONFIDENCE
 from ordinalrisk.exact import decimal_text
 from ordinalrisk.fingerprint import Fingerprint, of_parts
 from ordinalrisk.labels import class_indices, require_column_order
-from ordinalrisk.probabilities import as_matrix, to_numpy
+from ordinalrisk.probabilities import as_matrix
 from ordinalrisk.random_rows import RandomRows, require_next
 from ordinalrisk.report.counting import AtOneThreshold, AtOwnThresholds, Counted
 from ordinalrisk.report.describing import loss_in_words
