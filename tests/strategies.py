@@ -6,7 +6,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 import ordinalrisk as orisk
+from ordinalrisk import growth
 
+RULE_NAMES = [*growth.GROWTH_RULES]
 GROWTH_RULES = [
     orisk.PaperGrowth(),
     orisk.FrontierGrowth(),

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from rows_in_parts import calibrate_in_parts, make_small
 from sklearn.exceptions import NotFittedError
+from strategies import RULE_NAMES
 
 import ordinalrisk as orisk
 from ordinalrisk import CostTableLoss, DivergenceLoss, IntervalSet, RiskController, WeightedLoss
@@ -67,7 +68,7 @@ def test_a_bad_probability_is_named_with_row_column_and_value(draw, layout, valu
         controller.predict_set(bad)
 
 
-@pytest.mark.parametrize("growth", ["paper", "frontier", "adaptive", "rps"])
+@pytest.mark.parametrize("growth", RULE_NAMES)
 @pytest.mark.parametrize("point", ["mode", "bayes", "median"])
 def test_every_growth_rule_names_a_bad_probability(draw, growth, point):
     proba, y = draw(70, 4)
@@ -518,7 +519,7 @@ def test_a_failure_leaves_the_calibration_as_it_was(calibrated, draw, spoil):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("growth", ["paper", "frontier", "adaptive", "rps"])
+@pytest.mark.parametrize("growth", RULE_NAMES)
 def test_too_few_rows_give_full_sets_and_a_warning_with_the_number_needed(
     draw, loss, alpha, needed, bound, growth
 ):

@@ -12,7 +12,7 @@ import json, re, sys
 import triton, triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from ordinalrisk.kernels import blake3_gpu, gpu_clear, gpu_exact
+from ordinalrisk.kernels import RULES, blake3_gpu, gpu_clear, gpu_exact
 
 def ptx(kernel, types, constants, **options):
     types = {name: types.get(name, "constexpr") for name in kernel.arg_names}
@@ -39,7 +39,7 @@ glance = {
 }
 exactly = {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False}
 code = {}
-for rule in range(4):
+for rule in RULES.values():
     for shape in (0, 2):
         kind = how | {"RULE": rule, "SHAPE": shape, "WEIGHTED": shape == 0}
         code[f"intervals {rule} {shape}"] = ptx(gpu_exact.intervals_kernel, exact, kind, **exactly)

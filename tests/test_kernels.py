@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from strategies import GROWTH_RULES, LOSSES, PROBABILITIES, calibration_sets
+from strategies import GROWTH_RULES, LOSSES, PROBABILITIES, RULE_NAMES, calibration_sets
 
 import ordinalrisk as orisk
 from ordinalrisk.arrays import BFLOAT16, widened
@@ -45,14 +45,16 @@ def ends(levels, threshold):
     return lower.astype(np.int32), upper.astype(np.int32)
 
 
-def assert_kernels_agree(proba, y, loss, growth, given_points=None):
+def assert_kernels_agree(proba, y, loss, growth, given_points=None, backend=cpu):
     costs = CostTable.of(loss, proba.shape[1]).gains
     how = (costs, growth.name, growth.point)
     levels = reference.levels(proba, *how, given_points)
-    assert_same_bits([cpu.levels(proba, *how, given_points)], [levels])
+    assert_same_bits([backend.levels(proba, *how, given_points)], [levels])
     points = reference.point_labels(proba, costs, growth.point, given_points)
-    assert_same_bits([cpu.point_labels(proba, costs, growth.point, given_points)], [points])
-    assert_same_steps(cpu.steps(proba, y, *how, given_points), reference.steps(proba, y, *how, given_points))
+    assert_same_bits([backend.point_labels(proba, costs, growth.point, given_points)], [points])
+    assert_same_steps(
+        backend.steps(proba, y, *how, given_points), reference.steps(proba, y, *how, given_points)
+    )
     some = np.unique(levels)[:: max(1, levels.size // 25)]
     thresholds = [
         *some,
@@ -65,11 +67,11 @@ def assert_kernels_agree(proba, y, loss, growth, given_points=None):
         np.inf,
     ]
     for threshold in thresholds:
-        found = cpu.intervals(proba, *how, float(threshold), given_points)
+        found = backend.intervals(proba, *how, float(threshold), given_points)
         assert_same_bits(found, ends(levels, threshold))
     some_threshold = float(thresholds[len(some) // 2])
     expected = reference.intervals(proba, *how, some_threshold, given_points)
-    assert_same_bits(cpu.intervals(proba, *how, some_threshold, given_points), expected)
+    assert_same_bits(backend.intervals(proba, *how, some_threshold, given_points), expected)
 
 
 @pytest.mark.no_cover
@@ -83,7 +85,7 @@ def test_compiled_equals_reference(loss, growth, data):
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("growth", ["paper", "frontier", "adaptive", "rps"])
+@pytest.mark.parametrize("growth", RULE_NAMES)
 def test_compiled_equals_reference_from_given_points(growth):
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.full(7, 0.5), 200)
@@ -162,7 +164,7 @@ def test_what_is_not_clear_is_left(row, why):
     assert left == ([5] if why else [])
 
 
-@pytest.mark.parametrize("growth", ["paper", "frontier", "adaptive", "rps"])
+@pytest.mark.parametrize("growth", RULE_NAMES)
 @pytest.mark.parametrize("number_type", ["float16", "bfloat16"])
 def test_numbers_of_16_bits_are_read_as_they_are(number_type, growth):
     rng = np.random.default_rng(8)
@@ -203,7 +205,7 @@ def test_the_sum_of_16_bit_numbers_may_be_off_by_their_rounding(number_type, all
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("growth", ["paper", "frontier", "adaptive", "rps"])
+@pytest.mark.parametrize("growth", RULE_NAMES)
 def test_memory_layout_does_not_matter(growth, dtype):
     rng = np.random.default_rng(1)
     wide = rng.dirichlet(np.ones(6), 300).astype(dtype)
@@ -452,7 +454,7 @@ def test_prediction_needs_memory_for_its_result_only():
     assert peak < 16 * len(proba) < proba.nbytes / 8
 
 
-@pytest.mark.parametrize("growth", ["paper", "frontier", "adaptive", "rps"])
+@pytest.mark.parametrize("growth", RULE_NAMES)
 def test_prediction_takes_ten_bytes_a_row_at_most(growth):
     proba = np.random.default_rng(0).dirichlet(np.ones(10), 300_000).astype(np.float32)
     controller = orisk.RiskController(alpha=0.2, growth=growth).calibrate(proba[:100], np.arange(100) % 10)

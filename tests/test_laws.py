@@ -52,6 +52,20 @@ def test_levels_fall_outward_from_the_point_label(loss, growth, data):
 
 
 @for_every_loss_and_rule
+@settings(max_examples=8)
+@given(data=calibration_sets())
+def test_levels_lie_in_the_range_that_the_rule_states(loss, growth, data):
+    proba, _ = data
+    K = proba.shape[1]
+    levels = growth.levels(proba, loss(K))
+    low, high = growth.level_range(CostTable.of(loss(K), K))
+    rounding = 1e-4 * (high - low)  # rows need not sum to 1 exactly
+    finite = levels[np.isfinite(levels)]
+    assert low - rounding <= finite.min()
+    assert finite.max() <= high + rounding
+
+
+@for_every_loss_and_rule
 @settings(max_examples=15)
 @given(data=calibration_sets(), share=shares())
 def test_membership_is_level_at_least_threshold(loss, growth, data, share):

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 import pytest
+from strategies import RULE_NAMES
 
 import ordinalrisk as orisk
 from ordinalrisk.exact import as_fraction
@@ -25,7 +26,6 @@ LOSSES = {
     "asymmetric": (orisk.DivergenceLoss(under=3), 0.07, 80),
     "table": (orisk.CostTableLoss(COST_TABLE), 0.06, 100),
 }
-GROWTH_RULES = ["paper", "frontier", "adaptive", "rps"]
 
 
 class Population:
@@ -67,7 +67,7 @@ def draw_calibrations(loss, alpha, n, growth, seed):
     return population, controllers
 
 
-@pytest.mark.parametrize("growth", GROWTH_RULES)
+@pytest.mark.parametrize("growth", RULE_NAMES)
 @pytest.mark.parametrize(("loss", "alpha", "n"), LOSSES.values(), ids=LOSSES.keys())
 def test_expected_loss_is_at_most_alpha_and_at_least_the_lower_bound(loss, alpha, n, growth):
     population, controllers = draw_calibrations(loss, alpha, n, growth, seed=11)
@@ -80,7 +80,7 @@ def test_expected_loss_is_at_most_alpha_and_at_least_the_lower_bound(loss, alpha
     assert risks.mean() >= np.mean([float(bound) for bound in bounds]) - 3 * error
 
 
-@pytest.mark.parametrize("growth", GROWTH_RULES)
+@pytest.mark.parametrize("growth", RULE_NAMES)
 @pytest.mark.parametrize("case", ["coverage", "divergence"])
 def test_a_slightly_larger_budget_would_be_caught(case, growth):
     """The threshold of ``n alpha`` in place of ``(n + 1) alpha - B`` breaks the promise, visibly."""
@@ -93,7 +93,7 @@ def test_a_slightly_larger_budget_would_be_caught(case, growth):
     assert risks.mean() > alpha + 3 * error
 
 
-@pytest.mark.parametrize("growth", GROWTH_RULES)
+@pytest.mark.parametrize("growth", RULE_NAMES)
 def test_coverage_is_exact_without_ties(growth):
     """Continuous scores and equal weights: the miss rate is floor((n + 1) alpha) / (n + 1)."""
     n, alpha = 40, 0.2
@@ -103,7 +103,7 @@ def test_coverage_is_exact_without_ties(growth):
     assert abs(risks.mean() - math.floor(41 * as_fraction(alpha)) / 41) < 4 * error
 
 
-@pytest.mark.parametrize("growth", GROWTH_RULES)
+@pytest.mark.parametrize("growth", RULE_NAMES)
 def test_heavy_ties_only_make_it_safer(growth):
     """Scores rounded to quarters: whole crowds step at one level, and still the risk is at most alpha."""
     rng = np.random.default_rng(14)

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from strategies import exact_losses
+from strategies import RULE_NAMES, exact_losses
 
 import ordinalrisk as orisk
 from ordinalrisk import online
@@ -22,9 +22,8 @@ LOSSES = {
     "root": (orisk.DivergenceLoss(power=0.5), "0.07"),
     "table": (orisk.CostTableLoss(COST_TABLE, normalize=False), "0.6"),
 }
-GROWTH_RULES = ["paper", "frontier", "adaptive", "rps"]
 EVERY_LOSS = pytest.mark.parametrize(("loss", "alpha"), LOSSES.values(), ids=LOSSES.keys())
-EVERY_RULE = pytest.mark.parametrize("growth", GROWTH_RULES)
+EVERY_RULE = pytest.mark.parametrize("growth", RULE_NAMES)
 
 
 def state(controller):

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ordinalrisk.arrays import to_numpy
 from ordinalrisk.calibration import expectation_threshold
 from ordinalrisk.cost_table import DIAGONAL, CostTable, GainTables
 from ordinalrisk.exact import as_fraction, decimal_text
@@ -33,7 +34,7 @@ from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.kernels import cpu
 from ordinalrisk.labels import Classes, class_indices, require_column_order, resolve_classes
 from ordinalrisk.losses import WeightedLoss
-from ordinalrisk.probabilities import as_matrix, to_numpy
+from ordinalrisk.probabilities import as_matrix
 from ordinalrisk.risk_curve import RiskCurve
 from ordinalrisk.tally import Tally
 from ordinalrisk.text_table import Table
@@ -274,8 +275,8 @@ def _next(weight: float, steps: int) -> float:
 
 def _weighted_rule(growth: Any) -> GrowthRule:
     rule = as_growth(growth)
-    if rule.name == "rps":
-        raise ValueError('growth="rps" does not depend on the weights of a loss; take "frontier".')
+    if not rule.uses_loss:
+        raise ValueError(f'growth="{rule.name}" does not depend on the weights of a loss; take "frontier".')
     if rule.point == "given":
         raise ValueError('growth must find its own point labels; point="given" is not for choosing weights.')
     return rule

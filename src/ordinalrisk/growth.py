@@ -43,6 +43,8 @@ class GrowthRule(ABC):
 
     point: str = "mode"
     name: ClassVar[str]
+    uses_loss: ClassVar[bool] = True
+    """Whether levels depend on the loss."""
 
     def __post_init__(self) -> None:
         if not hasattr(self, "name"):
@@ -63,6 +65,10 @@ class GrowthRule(ABC):
         matrix = as_matrix(proba)
         costs = CostTable.of(as_loss(loss), matrix.shape[1])
         return self.row_levels(matrix, costs, self.given_points(point_labels, matrix))
+
+    def level_range(self, costs: CostTable) -> tuple[float, float]:
+        """Between which two numbers levels lie, but for that of the point label: here, risks of intervals."""
+        return 0.0, costs.gains.bound
 
     def row_levels(
         self, proba: NDArray[Any], costs: CostTable, given: NDArray[np.int64] | None
@@ -157,6 +163,10 @@ class FrontierGrowth(GrowthRule):
 
     name: ClassVar[str] = "frontier"
 
+    def level_range(self, costs: CostTable) -> tuple[float, float]:
+        """A slope is at most the largest gain of one label."""
+        return 0.0, float(max(costs.gains.left.max(), costs.gains.right.max()))
+
 
 @dataclass(frozen=True)
 class AdaptiveGrowth(GrowthRule):
@@ -196,6 +206,11 @@ class RankedProbabilityGrowth(GrowthRule):
 
     point: str = "median"
     name: ClassVar[str] = "rps"
+    uses_loss: ClassVar[bool] = False
+
+    def level_range(self, costs: CostTable) -> tuple[float, float]:
+        """A score is a sum of ``K - 1`` squares."""
+        return 1.0 - costs.n_classes, 0.0
 
 
 GROWTH_RULES: dict[str, type[GrowthRule]] = {

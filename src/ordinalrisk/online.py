@@ -36,7 +36,7 @@ from ordinalrisk.controller import RiskController
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.device import to_host
 from ordinalrisk.exact import as_fraction, as_number, from_json, to_json
-from ordinalrisk.growth import as_growth
+from ordinalrisk.growth import GrowthRule, as_growth
 from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.labels import Classes, as_classes, class_indices, require_column_order, resolve_classes
 from ordinalrisk.losses import as_loss
@@ -346,9 +346,9 @@ class OnlineRiskController:
     def _new_run(self, classes: Classes, threshold: float | None = None) -> _Run:
         costs = CostTable.of(self.loss, len(classes))
         alpha = checked_alpha(as_fraction(self.alpha), costs.bound)
-        scale = _scale(self.growth.name, costs)
+        scale = _scale(self.growth, costs)
         if threshold is None:
-            threshold = -1.0 if self.growth.name == "rps" else float(alpha)
+            threshold = -1.0 if scale.scores else float(alpha)
         # A little short of the threshold's own place, so that rounding does not put it past its own labels.
         theta = Fraction(scale.place_of(threshold)) * (1 - Fraction(1, 2**40))
         return _Run(classes, costs, scale, alpha, as_fraction(self.rate), theta)
@@ -398,14 +398,11 @@ class _Scale(NamedTuple):
         return min(1.0, max(0.0, 1 - away if self.scores else away))
 
 
-def _scale(rule: str, costs: CostTable) -> _Scale:
-    K = costs.n_classes
-    if rule == "rps":
-        return _Scale(K - 1, math.log(K), scores=True)
-    # A slope is at most the largest gain of one label; the other levels are risks of whole intervals.
-    gains = costs.gains
-    largest = max(gains.left.max(), gains.right.max()) if rule == "frontier" else gains.bound
-    return _Scale(float(largest), -math.log(_FAINT), scores=False)
+def _scale(growth: GrowthRule, costs: CostTable) -> _Scale:
+    low, high = growth.level_range(costs)
+    if low < 0:
+        return _Scale(-low, math.log(costs.n_classes), scores=True)
+    return _Scale(high, -math.log(_FAINT), scores=False)
 
 
 class _Run:
