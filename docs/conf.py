@@ -25,6 +25,7 @@ extensions = [
     "sphinx_copybutton",
     "mathml",
     "house_style",
+    "rooms",
 ]
 exclude_patterns = ["_build", "pages", "**/GALLERY_HEADER.rst"]
 nitpicky = True
