@@ -1,0 +1,112 @@
+"""The pages for maintainers name what is there, and what a recipe asks for has been done for all there is."""
+
+import json
+import re
+from pathlib import Path
+from typing import get_type_hints
+
+import pytest
+from strategies import GROWTH_RULES, LOSSES
+
+import ordinalrisk as orisk
+from ordinalrisk import cli, comparing, confidence_bounds, growth, guarantees, losses
+from ordinalrisk.cli import options
+from ordinalrisk.controller import RiskController
+from ordinalrisk.experiments import figures
+from ordinalrisk.kernels import RULES
+from ordinalrisk.report import wording
+from ordinalrisk.report.render import _RULES as RULES_IN_REPORTS
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted((ROOT / "docs" / "maintaining").glob("*.md"))
+CODE = "\n".join(path.read_text() for folder in ("src", "tests") for path in (ROOT / folder).rglob("*.py"))
+NAMES = {*re.findall(r"\w+", CODE)}
+FENCED = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+
+
+def prose(page):
+    return FENCED.sub("", page.read_text())
+
+
+def blocks(page, kind):
+    return [body for found, body in FENCED.findall(page.read_text()) if found == kind]
+
+
+def lines_not_found(diff):
+    """Of the lines that a diff keeps or takes away, those that its file does not have in that order."""
+    header, *lines = diff.splitlines()
+    assert header.startswith("--- ")
+    remaining = iter((ROOT / header[4:]).read_text().splitlines())
+    return [line for line in lines if line[:1] in " -" and line[1:] not in remaining]
+
+
+@each_page
+def test_files_that_are_named_are_there(page):
+    for name in re.findall(r"`([\w./-]+\.(?:py|md|toml|cff|json))`", prose(page)):
+        assert (ROOT / name).is_file() or (ROOT / "src" / "ordinalrisk" / name).is_file(), name
+
+
+@each_page
+def test_names_are_those_of_the_code_or_of_the_recipe(page):
+    """Words in backticks that look like names of Python: with an underscore, or capitals inside."""
+    new = {*re.findall(r"\w+", " ".join([*blocks(page, "python"), *blocks(page, "diff")]))}
+    quoted = " ".join(text for text in re.findall(r"`([^`]+)`", prose(page)) if not text.endswith(".py"))
+    named = {word for word in re.findall(r"\b[A-Za-z_]\w+\b", quoted) if re.search(r"_|[a-z][A-Z]", word)}
+    assert named - NAMES - new == set()
+
+
+@each_page
+def test_diffs_start_from_what_is_there(page):
+    for diff in blocks(page, "diff"):
+        assert lines_not_found(diff) == []
+
+
+def test_a_diff_that_is_out_of_date_is_found():
+    assert lines_not_found("--- tests/strategies.py\n+new\n-LOSSES = {\n-LOSSES = {\n") == ["-LOSSES = {"]
+
+
+# what the recipes ask for
+
+
+def test_each_loss_is_under_the_laws_and_public():
+    assert {type(loss(4)) for loss in LOSSES.values()} == {*losses.LOSSES.values()}
+    for loss in losses.LOSSES.values():
+        assert getattr(orisk, loss.__name__) is loss
+
+
+def test_each_growth_rule_is_under_the_laws_and_public():
+    assert {type(rule) for rule in GROWTH_RULES} == {*growth.GROWTH_RULES.values()}
+    for rule in growth.GROWTH_RULES.values():
+        assert getattr(orisk, rule.__name__) is rule
+
+
+def words_of_help(parameter):
+    """Of an option of ``ordinalrisk calibrate``."""
+    (option,) = get_type_hints(cli.calibrate, include_extras=True)[parameter].__metadata__
+    return re.findall(r"\w+", option.help)
+
+
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+def test_each_loss_is_read_as_it_was_saved_and_can_be_asked_for_on_the_command_line(loss):
+    assert losses.loss_from_dict(json.loads(json.dumps(loss(4).to_dict()))) == loss(4)
+    assert loss(4).kind in words_of_help("loss") or loss(4).kind == "table"  # which is a file
+
+
+@pytest.mark.parametrize("name", growth.GROWTH_RULES)
+def test_each_growth_rule_is_known_wherever_people_meet_it(name):
+    assert name in RULES
+    assert name in comparing.GROWTHS
+    assert name in RULES_IN_REPORTS
+    assert name in figures._LINE
+    assert name in words_of_help("growth")
+    assert f'"{name}"' in RiskController.__doc__
+
+
+@pytest.mark.parametrize("name", confidence_bounds.BOUNDS)
+def test_each_bound_is_known_wherever_people_meet_it(name):
+    assert name in [*options.Bound]
+    assert name in guarantees._BOUNDS
+    assert name in wording._BOUNDS
+    assert f'"{name}"' in RiskController.__doc__
