@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 INSTALL = $(PIP) --editable
 
-.PHONY: demo test coverage docs lint check bench clean
+.PHONY: demo test coverage docs lint check dist bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ordinalrisk demo
@@ -27,6 +27,11 @@ lint: $(VENV)/.test
 
 check: lint test docs
 
+dist: $(VENV)/.dist # sdist and wheel in dist/, each installed in a new environment and used there
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation > /dev/null
+	$(BIN)/python tests/dist_check.py dist
+
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 	$(BIN)/python benchmarks/reproduction.py
@@ -44,6 +49,10 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) ".[docs]"
+	@touch $@
+
+$(VENV)/.dist: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) build hatchling
 	@touch $@
 
 $(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
