@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 INSTALL = $(PIP) --editable
 
-.PHONY: demo test coverage docs lint check bench clean
+.PHONY: demo test coverage docs linkcheck lint check bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ordinalrisk demo
@@ -18,7 +18,11 @@ coverage: $(VENV)/.test # a quarter slower, so not part of every test run
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --cov --cov-report term-missing:skip-covered
 
 docs: $(VENV)/.docs # the site in docs/_build/html; needs no network once installed
-	$(BIN)/sphinx-build --builder html --fail-on-warning --keep-going --quiet docs docs/_build/html
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs docs/_build/html
+	$(BIN)/python -m pytest --quiet docs/test_site.py
+
+linkcheck: $(VENV)/.docs # links to other sites, which needs the network
+	$(BIN)/python -m sphinx --builder linkcheck --quiet docs docs/_build/linkcheck
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -52,4 +56,4 @@ $(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 clean:
-	rm -rf $(VENV) dist demo .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist demo docs/_build docs/tutorial docs/concepts docs/gallery docs/pages/tutorial/*.html docs/pages/tutorial/*.json .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis

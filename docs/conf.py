@@ -58,6 +58,7 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "ordinalrisk"
+html_context = {"default_mode": "auto"}
 html_static_path = ["_static"]
 html_css_files = ["house.css"]
 html_copy_source = False

@@ -23,7 +23,10 @@ with open(Path(__file__).with_name("llm_judgements.jsonl")) as file:
     judged = [json.loads(line) for line in file]
 
 # The candidates of the first token of each answer; what is no rating among them is left out.
-candidates = [row["response"]["choices"][0]["logprobs"]["content"][0]["top_logprobs"] for row in judged]
+candidates = [
+    row["response"]["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+    for row in judged
+]
 proba = orisk.probabilities.from_logprobs(candidates, classes=ratings)
 person = [row["person"] for row in judged]
 half = len(judged) // 2
@@ -35,9 +38,13 @@ sets = controller.predict_set(proba[half:])
 print(controller.guarantee())
 for row, interval in zip(judged[half : half + 5], sets, strict=False):
     said = row["response"]["choices"][0]["message"]["content"]
-    print(f"{row['id']}: the judge said {said}, a person says {interval.lower} to {interval.upper}")
+    print(
+        f"{row['id']}: the judge said {said}, a person says {interval.lower} to {interval.upper}"
+    )
 missed = orisk.metrics.risk(person[half:], sets, confidence=0.95)
-print(f"Share missed on the other half: {missed}; {sets.size.mean():.2f} ratings in a set on average.")
+print(
+    f"Share missed on the other half: {missed}; {sets.size.mean():.2f} ratings in a set on average."
+)
 
 # Where the judge alone is enough, and where a person should look.
 single = (sets.size == 1).mean()
@@ -45,5 +52,7 @@ print(f"One rating is left for {single:.0%} of the answers.")
 
 controller.save(folder / "cal.json")
 ids = [row["id"] for row in judged[half:]]
-write_report(controller, proba[half:], person[half:], folder / "report.html", cases={"id": ids})
+write_report(
+    controller, proba[half:], person[half:], folder / "report.html", cases={"id": ids}
+)
 print(f"Wrote cal.json, report.html and report.json to {folder}")

@@ -27,7 +27,9 @@ part = np.random.default_rng(0).permutation(len(answers)) % 3
 train, calibration, test = (part == k for k in range(3))
 
 standardized = (answers - answers[train].mean()) / answers[train].std()
-model = OrderedModel(rating[train], standardized[train], distr="logit").fit(method="bfgs", disp=False)
+model = OrderedModel(rating[train], standardized[train], distr="logit").fit(
+    method="bfgs", disp=False
+)
 
 
 def probabilities(rows):
@@ -53,7 +55,10 @@ print(
 coverage = orisk.metrics.class_coverage(rating[test], sets)
 print(
     "Coverage by rating:",
-    ", ".join(f"{label}: {share:.2f}" for label, share in zip(range(1, 6), coverage, strict=True)),
+    ", ".join(
+        f"{label}: {share:.2f}"
+        for label, share in zip(range(1, 6), coverage, strict=True)
+    ),
 )
 
 axes = orisk.plots.plot_class_coverage(rating[test], sets)
@@ -64,6 +69,10 @@ write_report(
     probabilities(test),
     rating[test],
     folder / "report.html",
-    cases={"row": answers.index[test], "age": answers["age"][test], "children": answers["children"][test]},
+    cases={
+        "row": answers.index[test],
+        "age": answers["age"][test],
+        "children": answers["children"][test],
+    },
 )
 print(f"Wrote cal.json, class_coverage.png, report.html and report.json to {folder}")

@@ -1,7 +1,8 @@
-"""How pictures of the documentation look, and the order in which its pages are read."""
+"""How pictures of the documentation look, in which order its pages are read, and the report among them."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,22 @@ from sphinx.application import Sphinx
 
 from ordinalrisk.palette import BLUE, FAINT, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION
 
-READING_ORDER: tuple[str, ...] = ("loss_table",)
+READING_ORDER = (
+    # tutorial
+    "first_intervals",
+    "choosing_a_loss",
+    "choosing_alpha",
+    "reading_the_report",
+    # concepts
+    "promise",
+    "loss_table",
+    "growth",
+    "threshold",
+    "frontier",
+    "further_guarantees",
+    "when_it_fails",
+)
+REPORT = Path(__file__).parents[1] / "pages" / "tutorial" / "report.html"
 
 
 def in_reading_order(name: str) -> tuple[int, str]:
@@ -45,6 +61,13 @@ def apply(conf: Mapping[str, Any], name: str) -> None:
     )
 
 
+def _place_report(app: Sphinx, exception: Exception | None) -> None:
+    """The tutorial writes a report where it runs; it shows it where its page is."""
+    if exception is None and app.builder.format == "html":
+        shutil.copy(REPORT, app.outdir / "tutorial")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Nothing to register: the names above are used by the configuration."""
+    """Put the report beside its page when all is built; the other names above are for the configuration."""
+    app.connect("build-finished", _place_report)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw themselves: no script, no font from elsewhere, nothing to wait for."""
+"""Formulas as MathML, which browsers draw themselves: no script, nothing from elsewhere."""
 
 from __future__ import annotations
 

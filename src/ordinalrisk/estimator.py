@@ -215,13 +215,17 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self._require_fitted()
         return _probabilities(self.estimator_, X, self.classes_)
 
+    def predict_ordered_proba(self, X: Any) -> NDArray[Any]:
+        """Class probabilities in the order of the scale, as ``controller_``, plots and reports take them."""
+        self._require_fitted()
+        return _probabilities(self.estimator_, X, self.controller_.classes_)
+
     def predict_set(self, X: Any, *, alpha: Any = None, **options: Any) -> IntervalSet:
         """The interval of each row; at another risk than the one calibrated for, if ``alpha`` is given.
 
         Further options are those of :meth:`RiskController.predict_set`.
         """
-        self._require_fitted()
-        proba = _probabilities(self.estimator_, X, self.controller_.classes_)
+        proba = self.predict_ordered_proba(X)
         return self.controller_.predict_set(proba, alpha=alpha, **options)
 
     def guarantee(self, alpha: Any = None) -> Guarantee:
