@@ -1,10 +1,13 @@
 """Every word that the project says is in the dictionary, or in docs/words.txt."""
 
+import gc
 import re
+import warnings
 from functools import cache
 
 import pytest
 from prose import HEADERS, MODULES, PAGES, ROOT, SCRIPTS, prose_of
+from spylls.hunspell import Dictionary
 
 WORDS = ROOT / "docs" / "words.txt"
 FILES = [*PAGES, *HEADERS, *SCRIPTS, *MODULES]
@@ -16,8 +19,10 @@ def own_words() -> list[str]:
 
 @cache
 def dictionary():
-    spylls = pytest.importorskip("spylls.hunspell")
-    return spylls.Dictionary.from_files("en_US")
+    with warnings.catch_warnings(action="ignore"):  # about files that it leaves for the collector to close
+        words = Dictionary.from_files("en_US")
+        gc.collect()
+    return words
 
 
 @cache

@@ -3,7 +3,8 @@ Choosing alpha
 ==============
 
 ``alpha`` is the largest expected loss you accept. Small values cost labels: a range that
-always holds the truth is the whole scale. This page shows the price list, and two ways to choose from the other end.
+always holds the truth is the whole scale. This page shows the price list, and two ways to
+choose from the other end.
 """
 
 import matplotlib.pyplot as plt
