@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 INSTALL = $(PIP) --editable
+# There is a process for each core; threads of linear algebra would only wait for each other.
+ONE_THREAD = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 .PHONY: demo test coverage docs linkcheck lint check bench clean
 
@@ -12,10 +14,10 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.test
 	$(BIN)/ordinalrisk warmup # once, and not in each process of the tests
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 coverage: $(VENV)/.test # a quarter slower, so not part of every test run
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --cov --cov-report term-missing:skip-covered
+	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses auto --dist worksteal --cov --cov-report term-missing:skip-covered
 
 docs: $(VENV)/.docs # the site in docs/_build/html; needs no network once installed
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs docs/_build/html
