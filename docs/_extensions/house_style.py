@@ -10,7 +10,26 @@ from sphinx.application import Sphinx
 
 from ordinalrisk.palette import BLUE, FAINT, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION
 
-READING_ORDER: tuple[str, ...] = ("loss_table",)
+READING_ORDER: tuple[str, ...] = (
+    "loss_table",
+    # the gallery: any model,
+    "sklearn_pipeline",
+    "gradient_boosting",
+    "survey_ordered_logit",
+    "coral_head",
+    "llm_judge",
+    # any cost,
+    "retina_grades",
+    "clinical_costs",
+    "age_in_years",
+    # any promise,
+    "groups_and_classes",
+    "two_eyes",
+    "drift_and_alarm",
+    # any number of rows, and beside others
+    "dask_run",
+    "mapie_sets",
+)
 
 
 def in_reading_order(name: str) -> tuple[int, str]:
