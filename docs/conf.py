@@ -52,7 +52,6 @@ sphinx_gallery_conf = {
     "examples_dirs": ["pages/tutorial", "pages/concepts", "../examples"],
     "gallery_dirs": ["tutorial", "concepts", "gallery"],
     "filename_pattern": r"\.py$" if HAS_SCORES else r"(?<!two_eyes)\.py$",
-    "default_thumb_file": str(HERE / "images" / "two_eyes.png"),  # where it is not run
     "ignore_pattern": r"make_\w+\.py$",
     "within_subsection_order": "house_style.in_reading_order",
     "reset_modules": ("matplotlib", "house_style.apply"),

@@ -60,6 +60,7 @@ chosen = np.random.default_rng(3).choice(len(test), 80, replace=False)
 chosen = chosen[np.lexsort([sets.centroid[chosen], group[test][chosen]])]
 few, truth = sets[chosen], years[group[test][chosen]] + 2.5
 inside = few.contains(names[test][chosen])
+# sphinx_gallery_thumbnail_number = 2
 figure, axes = plt.subplots(figsize=(7.2, 4))
 x = np.arange(80)
 axes.vlines(x, years[few.lower_index], years[few.upper_index] + 5, color=SKY, linewidth=5)

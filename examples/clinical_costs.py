@@ -66,6 +66,7 @@ for name, loss in losses.items():
 # Misses change sides. Fewer intervals lie below the truth and more lie above it: some healthy eyes are looked
 # at again, and fewer severe ones are sent home. Under the table this goes furthest where it costs most.
 
+# sphinx_gallery_thumbnail_number = 2
 figure, axes = plt.subplots(figsize=(7.2, 2.8))
 for row, sets in enumerate(found.values()):
     for sign, share, colour in (

@@ -57,10 +57,10 @@ found = pd.DataFrame(
 found.T.round(3)
 
 # %%
-# All keep the coverage; APS has more because MAPIE, unless told otherwise, always includes the label that
-# crosses the line. LAC makes the smallest sets there are *if the probabilities are right*. Those of a forest
-# are noisy, with small peaks here and there, and LAC follows each of them. An interval has to take what lies
-# between, so it does not chase peaks, and on these stones it needs no more labels.
+# All cover what they should; APS covers more because MAPIE, unless told otherwise, always includes the label
+# that crosses the line. LAC makes the smallest sets there are *if the probabilities are right*. Those of a
+# forest are noisy, with small peaks here and there, and LAC follows each of them. An interval has to take
+# what lies between, so it does not chase peaks, and on these stones it needs no more labels.
 
 assert found.loc["coverage"].min() > 0.885
 assert found.loc["labels in a set", "intervals"] <= found.loc["labels in a set", "MAPIE lac"]
@@ -71,7 +71,7 @@ assert found.loc["share with a hole", "intervals"] == 0 < found.loc["share with 
 
 lac, interval = inside["MAPIE lac"], inside["intervals"]
 chosen = np.flatnonzero(lac.sum(axis=1) < span["MAPIE lac"])[:12]
-figure, axes = plt.subplots(figsize=(7.2, 4.4))
+figure, axes = plt.subplots(figsize=(7.2, 4.4), layout="constrained")
 for row, stone in enumerate(chosen):
     for k in np.flatnonzero(lac[stone]):
         axes.barh(row, 0.8, left=k - 0.4, height=0.55, color=ORANGE)

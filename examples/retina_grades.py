@@ -47,8 +47,7 @@ for name, sets in (("equal weights", equal), ("severe first", severe_first)):
     print(f"{name}: {sets.size.mean():.2f} labels in an interval, weighted loss {risk}")
 
 # %%
-# The labels went to where the weight is. The price is paid by the mild grade, whose misses count least and
-# whose neighbours are the easiest to confuse it with.
+# The labels went to where the weight is. The mild grade, whose misses count least, pays for most of it.
 
 before, after = (orisk.metrics.class_coverage(grade[test], sets) for sets in (equal, severe_first))
 place = np.arange(5)
@@ -64,7 +63,7 @@ axes.set_xticks(
 axes.set(ylabel="share covered", ylim=(0, 1), title="The same number of labels, spent on the severe grades")
 severe = grade[test] >= 3
 assert severe_first.contains(grade[test])[severe].mean() > equal.contains(grade[test])[severe].mean()
-assert after[1] < before[1]
+assert (before - after).argmax() == 1
 plt.show()
 
 # %%
