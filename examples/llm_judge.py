@@ -23,7 +23,7 @@ with open("llm_judgements.jsonl") as file:
     judged = [json.loads(line) for line in file]
 person = np.array([row["person"] for row in judged])
 first_token = [row["response"]["choices"][0]["logprobs"]["content"][0] for row in judged]
-first_token[0]
+{candidate["token"]: candidate["logprob"] for candidate in first_token[0]["top_logprobs"]}
 
 # %%
 # :func:`~ordinalrisk.probabilities.from_logprobs` picks the ratings out of the candidates, leaves out what is
