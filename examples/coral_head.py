@@ -53,7 +53,7 @@ torch.manual_seed(0)
 model = Coral(X.shape[1], len(cuts))
 above = torch.tensor(y[:, None] > np.arange(len(cuts) - 1), dtype=torch.float32)
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-for _ in range(8):
+for _ in range(12):
     for rows in torch.randperm(len(train)).split(250):
         optimizer.zero_grad()
         nn.functional.binary_cross_entropy_with_logits(model(X[rows]), above[rows]).backward()

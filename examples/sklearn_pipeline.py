@@ -77,7 +77,7 @@ assert one_side.mean() > 0.5
 plt.show()
 
 # %%
-# A pipeline that is trained already stays as it is in a :class:`~sklearn.frozen.FrozenEstimator`. Then every
+# A pipeline that is trained already stays as it is in a ``FrozenEstimator``. Then every
 # row that it has not seen goes into the calibration.
 
 X_model, X_calibration, y_model, y_calibration = train_test_split(
