@@ -12,7 +12,7 @@ PAGES = [
     *sorted(path for path in ROOT.glob("docs/**/*.md") if "_build" not in path.parts),
 ]
 SCRIPTS = [*sorted(ROOT.glob("docs/pages/*/*.py")), *sorted(ROOT.glob("examples/*.py"))]
-HEADERS = [*sorted(ROOT.glob("docs/pages/*/GALLERY_HEADER.rst")), ROOT / "examples" / "GALLERY_HEADER.rst"]
+HEADERS = [*sorted(ROOT.glob("docs/pages/*/GALLERY_HEADER.*")), ROOT / "examples" / "GALLERY_HEADER.txt"]
 MODULES = sorted(ROOT.glob("src/**/*.py"))
 
 

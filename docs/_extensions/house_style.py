@@ -25,6 +25,23 @@ READING_ORDER = (
     "frontier",
     "further_guarantees",
     "when_it_fails",
+    # the gallery: any model,
+    "sklearn_pipeline",
+    "gradient_boosting",
+    "survey_ordered_logit",
+    "coral_head",
+    "llm_judge",
+    # any cost,
+    "retina_grades",
+    "clinical_costs",
+    "age_in_years",
+    # any promise,
+    "groups_and_classes",
+    "two_eyes",
+    "drift_and_alarm",
+    # any number of rows, and beside others
+    "dask_run",
+    "mapie_sets",
 )
 REPORT = Path(__file__).parents[1] / "pages" / "tutorial" / "report.html"
 
