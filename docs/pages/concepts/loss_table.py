@@ -79,7 +79,8 @@ _ = figure.supxlabel("nearest end of the interval", fontsize="medium")
 # 6. *None of these, or it must be explained in one sentence.* ``"coverage"``: at most a share ``alpha`` is
 #    missed.
 #
-# Two of them at once? The product of two tables is a table again.
+# Two of them at once? The product of two tables is a table again. :doc:`/tutorial/choosing_a_loss` walks
+# through the choice on one data set.
 #
 # The loss has two jobs. It defines what ``alpha`` bounds, and it tells the interval where to grow: under
 # weights an interval leans towards the classes that matter. If in doubt, calibrate with two of them and look
