@@ -56,6 +56,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "house_style.in_reading_order",
     "reset_modules": ("matplotlib", "house_style.apply"),
     "image_scrapers": ("matplotlib",),
+    "matplotlib_animations": (True, "jshtml"),
     "abort_on_example_error": True,
     "remove_config_comments": True,
     "show_memory": False,

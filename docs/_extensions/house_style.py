@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
 from sphinx.application import Sphinx
 
 from ordinalrisk.palette import BLUE, FAINT, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION
@@ -43,6 +45,8 @@ READING_ORDER = (
     "dask_run",
     "mapie_sets",
 )
+DRAWING = "How the picture is drawn"
+FILM = "A film of what the picture before it shows step by step"
 REPORT = Path(__file__).parents[1] / "pages" / "tutorial" / "report.html"
 
 
@@ -55,7 +59,11 @@ def in_reading_order(name: str) -> tuple[int, str]:
 def apply(conf: Mapping[str, Any], name: str) -> None:
     """One look for all pictures, set anew before each page so that none inherits from another."""
     import matplotlib as mpl
+    from matplotlib import animation
 
+    # A film would ask another host for icons that the theme has too, and has no words for its picture.
+    animation.JS_INCLUDE = re.sub("<link[^>]*>", "", animation.JS_INCLUDE)
+    animation.DISPLAY_TEMPLATE = animation.DISPLAY_TEMPLATE.replace("<img id", f'<img alt="{FILM}" id')
     mpl.rcParams.update(
         {
             "figure.figsize": (7.2, 3.6),
@@ -74,8 +82,19 @@ def apply(conf: Mapping[str, Any], name: str) -> None:
             "xtick.color": MUTED,
             "ytick.color": MUTED,
             "legend.frameon": False,
+            "animation.writer": "pillow",
         }
     )
+
+
+def _fold_drawing(app: Sphinx, doctree: nodes.document) -> None:
+    """Code that only draws is folded, so that a page reads on; one click opens it."""
+    for block in list(doctree.findall(nodes.literal_block)):
+        if block.astext().lstrip().startswith(f"# {DRAWING}\n"):
+            at = block.parent.index(block)
+            opening = f'<details class="drawing"><summary>{DRAWING}</summary>'
+            block.parent.insert(at, nodes.raw("", opening, format="html"))
+            block.parent.insert(at + 2, nodes.raw("", "</details>", format="html"))
 
 
 def _place_report(app: Sphinx, exception: Exception | None) -> None:
@@ -85,6 +104,7 @@ def _place_report(app: Sphinx, exception: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Put the report beside its page when all is built; the other names above are for the configuration."""
+    """Fold what only draws, and put the report beside its page; the other names are for the configuration."""
+    app.connect("doctree-read", _fold_drawing)
     app.connect("build-finished", _place_report)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
