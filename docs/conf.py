@@ -36,7 +36,7 @@ extensions = [
     "mathml",
     "house_style",
 ]
-exclude_patterns = ["_build", "pages", "**/GALLERY_HEADER.rst"]
+exclude_patterns = ["_build", "pages"]
 nitpicky = True
 
 myst_enable_extensions = ["dollarmath", "attrs_inline", "colon_fence", "deflist"]
