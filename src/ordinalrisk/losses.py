@@ -33,6 +33,11 @@ class IntervalLoss(ABC):
     The loss of ``[l, u]`` when the truth is ``y`` is :math:`G[y, k]`, where ``k`` is the label of the interval
     nearest to ``y`` (paper, Eq. 1). Losses are immutable, hashable and comparable, so they can be
     grid-searched like any other parameter.
+
+    Attributes
+    ----------
+    normalize : bool
+        Whether costs are divided by the largest.
     """
 
     kind: ClassVar[str]
