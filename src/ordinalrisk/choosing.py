@@ -28,7 +28,7 @@ def alpha_for_size(
 
     The smallest of those that can be certified, that is; below ``B / (n + 1)`` every set is the full scale.
 
-    .. math:: \min \left\{ \alpha : \tfrac{1}{m} \sum_{i=1}^m |C_\alpha(x_i)| \le s \right\}
+    .. math:: \min \{ \alpha : \tfrac{1}{m} \sum_{i=1}^m |C_\alpha(x_i)| \le s \}
 
     Sets change only where the calibrated curve steps, so the answer is one of the curve's own risks
     :math:`(\sum_i L_i + B) / (n + 1)`, found by bisection over its steps and returned as an exact fraction.
@@ -92,7 +92,7 @@ def alpha_for_singletons(
 
     The smallest of those that can be certified, found as :func:`alpha_for_size` finds it.
 
-    .. math:: \min \left\{ \alpha : \tfrac{1}{m} \#\{i : |C_\alpha(x_i)| = 1\} \ge s \right\}
+    .. math:: \min \{ \alpha : \tfrac{1}{m} \#\{i : |C_\alpha(x_i)| = 1\} \ge s \}
 
     Parameters
     ----------

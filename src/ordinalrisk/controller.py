@@ -51,10 +51,11 @@ class RiskController:
 
     .. math:: E[\,G(y, [l, u])\,] \le \alpha
 
-    for rows exchangeable with the calibration rows, whatever the model and the distribution (paper, Eq. 2 and
-    Theorem 1). With losses :math:`L_i(\tau)` of the ``n`` calibration rows, at most ``B`` each, the threshold is
+    for rows exchangeable with the calibration rows, whatever the model and the distribution (paper, Eq. 2
+    and Theorem 1). With losses :math:`L_i(\tau)` of the ``n`` calibration rows, at most ``B`` each, the
+    threshold is
 
-    .. math:: \hat\tau = \sup \left\{ \tau : \sum_{i=1}^n L_i(\tau) \le (n + 1)\,\alpha - B \right\},
+    .. math:: \hat\tau = \sup \{ \tau : \sum_{i=1}^n L_i(\tau) \le (n + 1)\,\alpha - B \},
 
     found exactly (the paper's Eq. 3, which Algorithm 2 searches for).
 

@@ -93,11 +93,14 @@ def weights_for_coverage(
 ) -> CoverageWeights:
     r"""The class weights and the ``alpha`` that cover each class as often as wanted with small intervals.
 
-    .. math:: \min_h \; \text{mean size} \quad \text{such that} \quad
-              \text{coverage}_k \ge t_k \; \text{for every class } k
+    The weights ``h`` aim at
 
-    The paper leaves open how to choose its weights (Section 4); this is one way. ``RiskController(result.loss, result.alpha)`` calibrated on the same rows meets the targets on them, and
-    its intervals are on average no larger there than those of the plain coverage loss that does.
+    .. math:: \min_h \; \text{mean size} \quad \text{such that} \quad
+              \text{coverage}_k \ge t_k \; \text{for every class } k.
+
+    ``RiskController(result.loss, result.alpha)`` calibrated on the same rows meets the targets on them, and
+    its intervals are on average no larger there than those of the plain coverage loss that does. How to
+    choose weights is what the paper leaves open (Section 4).
 
     Parameters
     ----------

@@ -37,8 +37,9 @@ _FEWEST_HELD_OUT_OF_A_STRATUM = 10
 class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that also predicts label intervals whose expected loss is at most ``alpha``.
 
-    The formula and the guarantee are those of :class:`RiskController` (paper, Eq. 2 and 3, Theorem 1). It trains any scikit-learn classifier on a part of the rows and calibrates a :class:`RiskController` on
-    the others. A model that is trained already comes in a ``FrozenEstimator``.
+    It trains any scikit-learn classifier on a part of the rows and calibrates a :class:`RiskController` on
+    the others, whose formula and guarantee are its own (paper, Eq. 2 and 3, Theorem 1). A model that is
+    trained already comes in a ``FrozenEstimator``.
 
     Parameters
     ----------

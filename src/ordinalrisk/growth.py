@@ -33,8 +33,8 @@ Result = TypeVar("Result")
 class GrowthRule(ABC):
     r"""How intervals grow from the point label.
 
-    A rule gives each label ``j`` of a row a level :math:`e_j(x)`, infinite at the point label and never higher
-    further out. The set at threshold :math:`\tau` is
+    A rule gives each label ``j`` of a row a level :math:`e_j(x)`, infinite at the point label and never
+    higher further out. The set at threshold :math:`\tau` is
 
     .. math:: C_\tau(x) = \{ j : e_j(x) \ge \tau \},
 

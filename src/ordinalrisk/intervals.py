@@ -106,12 +106,12 @@ class IntervalSet:
 
     @property
     def size(self) -> NDArray[np.int32]:
-        r"""How many labels each interval holds: :math:`u - l + 1`."""
+        """How many labels each interval holds: :math:`u - l + 1`."""
         return self.upper_index - self.lower_index + 1
 
     @property
     def centroid(self) -> NDArray[np.float64]:
-        r"""The middle of each interval, :math:`(l + u) / 2` in positions ``0 .. K-1`` (paper, Section 3.1)."""
+        """The middle of each interval, :math:`(l + u) / 2`, on the scale of label positions ``0 .. K-1``."""
         twice: Any = self.lower_index + self.upper_index
         middle: NDArray[np.float64] = (twice.double() if on_device(twice) else twice) / 2
         return middle

@@ -30,8 +30,8 @@ _IRRATIONAL_DIGITS = 15
 class IntervalLoss(ABC):
     r"""A loss of an interval, given as a cost table for any number of classes.
 
-    The loss of ``[l, u]`` when the truth is ``y`` is :math:`G[y, k]`, where ``k`` is the label of the interval
-    nearest to ``y`` (paper, Eq. 1). Losses are immutable, hashable and comparable, so they can be
+    The loss of ``[l, u]`` when the truth is ``y`` is :math:`G[y, k]`, where ``k`` is the label of the
+    interval nearest to ``y`` (paper, Eq. 1). Losses are immutable, hashable and comparable, so they can be
     grid-searched like any other parameter.
 
     Attributes

@@ -280,7 +280,7 @@ class OnlineRiskController:
     def bound_after(self, n_rows: int) -> Fraction:
         r"""What the mean loss of the first ``n_rows`` rows can't exceed, whatever they are.
 
-        .. math:: \min \left\{ B,\; \alpha + \frac{B\,\theta_1 / \mathrm{rate} + B - \alpha}{n} \right\}
+        .. math:: \min \{ B,\; \alpha + \frac{B\,\theta_1 / \mathrm{rate} + B - \alpha}{n} \}
 
         Parameters
         ----------
@@ -304,7 +304,7 @@ class OnlineRiskController:
     def bound_over_any(self, n_rows: int) -> Fraction:
         r"""What the mean loss of no ``n_rows`` consecutive rows can exceed, wherever in the run they are.
 
-        .. math:: \min \left\{ B,\; \alpha + \frac{B / \mathrm{rate} + B - \alpha}{n} \right\}
+        .. math:: \min \{ B,\; \alpha + \frac{B / \mathrm{rate} + B - \alpha}{n} \}
 
         Parameters
         ----------

@@ -69,11 +69,12 @@ def plot_risk_curve(
 ) -> Axes:
     """Draw the mean loss of the calibration rows at every threshold.
 
-    The curve is the exact step function of :class:`~ordinalrisk.RiskCurve` (paper, Eq. 3). For each ``alpha`` there is a level line at
-    it, an upright line at its threshold and a mark where that meets the curve. A threshold that is infinite
-    is marked by an arrow at the edge. The band below ``alpha``, of height ``(B - alpha) / n``, is what the
-    calibration keeps for the new row: the threshold is where the curve enters it or jumps across. With
-    ``delta`` the band is what the bound keeps back, above the loss at the threshold.
+    The curve is the exact step function of :class:`~ordinalrisk.RiskCurve` (paper, Eq. 3). For each ``alpha``
+    there is a level line at it, an upright line at its threshold and a mark where that meets the curve. A
+    threshold that is infinite is marked by an arrow at the edge. The band below ``alpha``, of height
+    ``(B - alpha) / n``, is what the calibration keeps for the new row: the threshold is where the curve
+    enters it or jumps across. With ``delta`` the band is what the bound keeps back, above the loss at the
+    threshold.
 
     Where groups or true classes have guarantees of their own, each has its curve and its thresholds.
 

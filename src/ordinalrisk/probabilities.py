@@ -137,7 +137,7 @@ def from_cumulative_logits(logits: Any) -> NDArray[np.float64]:
 def from_logprobs(
     rows: Iterable[Mapping[str, float] | Sequence[Mapping[str, Any]]], classes: Sequence[Any]
 ) -> NDArray[np.float64]:
-    r"""Class probabilities from the top token log-probabilities of a language model that answers with a label.
+    r"""Class probabilities from the token log-probabilities of a language model that answers with a label.
 
     .. math:: p_k = \frac{e^{s_k}}{\sum_{i} e^{s_i}}
 

@@ -230,7 +230,7 @@ class RiskCurve:
     def first_level_above(self, budget: Fraction) -> float:
         r"""The largest threshold whose total loss is at most ``budget``.
 
-        .. math:: \sup \left\{ \tau : \sum_i L_i(\tau) \le b \right\}
+        .. math:: \sup \{ \tau : \sum_i L_i(\tau) \le b \}
 
         With :math:`b = (n + 1)\,\alpha - B` it is the calibrated threshold (paper, Eq. 3).
 

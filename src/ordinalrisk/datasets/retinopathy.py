@@ -38,7 +38,7 @@ _SPLITS = ("train", "val", "test")
 def load_kaggle_retinopathy(
     folder: str | PathLike[str], image_size: int = 128, *, track: Track = iter
 ) -> ImageData:
-    """The labelled images of the "Diabetic Retinopathy Detection" competition (paper, Section 3.3).
+    r"""The labelled images of the "Diabetic Retinopathy Detection" competition (paper, Section 3.3).
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def load_kaggle_retinopathy(
     >>> import tempfile
     >>> from PIL import Image
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "trainLabels.csv").write_text("image,level\\n10_left,0\\n10_right,2\\n")
+    ...     _ = Path(folder, "trainLabels.csv").write_text("image,level\n10_left,0\n10_right,2\n")
     ...     for name in ("10_left", "10_right"):
     ...         Image.new("RGB", (40, 40)).save(Path(folder, f"{name}.jpeg"))
     ...     data = load_kaggle_retinopathy(folder, image_size=8)
