@@ -34,10 +34,13 @@ extensions = [
     "sphinx_design",
     "sphinx_copybutton",
     "mathml",
+    "commands",
+    "schemas",
     "house_style",
 ]
 exclude_patterns = ["_build", "pages"]
 nitpicky = True
+smartquotes = False  # types and options have quotes that mean something
 
 myst_enable_extensions = ["dollarmath", "attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 3
@@ -46,6 +49,8 @@ html_math_renderer = "mathml"
 autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+maximum_signature_line_length = 80
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 
 sphinx_gallery_conf = {
