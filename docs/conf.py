@@ -52,6 +52,7 @@ autodoc_member_order = "bysource"
 maximum_signature_line_length = 80
 toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
+copybutton_exclude = ".linenos, .gp, .go"  # of an example the code, not its prompts and results
 
 sphinx_gallery_conf = {
     "examples_dirs": ["pages/tutorial", "pages/concepts", "../examples"],

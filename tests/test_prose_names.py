@@ -39,7 +39,8 @@ DOTTED = re.compile(r"(?<![\w/.@-])(?:orisk|ordinalrisk)(?:\.[A-Za-z_]\w*)+")
 FILES = (".json", ".md", ".py", ".html", ".csv")
 MODULES = ("datasets", "metrics", "plots", "probabilities", "report", "shift")
 # Methods that many things have: only looked up where prose, which has no other objects, mentions them.
-OF_MANY = {"add", "cpu", "fit", "levels", "load", "mask", "merge", "predict", "risk", "save", "update"}
+OF_MANY = {"add", "cpu", "fit", "intervals", "levels", "load", "mask", "merge", "predict", "risk", "save"}
+OF_MANY |= {"softmax", "steps", "update"}
 # Options of other programs that pages mention.
 OF_OTHERS = {"--constraint", "--editable", "--numprocesses", "--fail-on-warning", "--check", "--strict"}
 
@@ -55,8 +56,14 @@ class Fragment(NamedTuple):
 # --- what is code on a page
 
 
+def text_of(path):
+    """The page without its diffs, which show what could be."""
+    diffs = re.compile(r"^```diff\n.*?^```$", re.MULTILINE | re.DOTALL)
+    return diffs.sub(lambda match: "\n" * match[0].count("\n"), path.read_text(encoding="utf-8"))
+
+
 def fragments(path):
-    text = path.read_text(encoding="utf-8")
+    text = text_of(path)
     if path.suffix == ".py":
         yield Fragment(1, text, inline=False)
         for line, prose in comments(text):
@@ -144,13 +151,12 @@ def resolved(name):
 
 def wrong_names(text):
     for match in DOTTED.finditer(text):
-        name = match[0]
-        if name.endswith(FILES):
+        if match[0].endswith(FILES):
             continue
         try:
-            resolved(name)
+            resolved(match[0])
         except (AttributeError, ImportError):
-            yield f"{name} does not exist"
+            yield text[: match.start()].count("\n") + 1, f"{match[0]} does not exist"
 
 
 # --- calls
@@ -283,9 +289,8 @@ def is_of_engineers(path):
 
 
 def mistakes(path):
-    text = path.read_text(encoding="utf-8")
-    found = [f"{text[: match.start()].count(chr(10)) + 1}: {problem}" for match in DOTTED.finditer(text)
-             for problem in wrong_names(match[0])]  # fmt: skip
+    text = text_of(path)
+    found = [f"{line}: {problem}" for line, problem in wrong_names(text)]
     for fragment in fragments(path):
         checks = (wrong_calls, wrong_commands) if is_of_engineers(path) else ALL_CHECKS
         if path.suffix == ".py" and not fragment.inline:
@@ -310,6 +315,10 @@ Take `RiskController(alpha=0.1, delta=0.05)` and `calibrate(.., groups=)`, `pred
 
 ```python
 controller = orisk.RiskController(alpha=0.1).calibrate(proba, y, clusters=patient)
+```
+
+```diff
++    orisk.LossThatCouldBe(2)
 ```
 """
 WRONG = {

@@ -154,7 +154,7 @@ def test_modules_and_data_are_entered_as_what_they_are():
             if inspect.isclass(thing)
             else "autofunction"
             if callable(thing)
-            else "autodata"
+            else "py:data"
         )
         assert KINDS[name] in (kind, "py:function"), name
 

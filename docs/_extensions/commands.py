@@ -43,7 +43,7 @@ class AllCommands(SphinxDirective):
         for paragraph in about.strip().split("\n\n"):
             section += nodes.paragraph("", "", *_words(" ".join(paragraph.split())))
         lines = inspect.cleandoc(f"\n{examples}")
-        section += nodes.literal_block(lines, lines, language="console", classes=["example"])
+        section += nodes.literal_block(lines, lines, language="sh", classes=["example"])
         types = get_type_hints(inspect.unwrap(callback))
         arguments = [each for each in command.params if not each.opts[0].startswith("-")]
         options = [each for each in command.params if each.opts[0].startswith("-")]
