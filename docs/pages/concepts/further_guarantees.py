@@ -179,8 +179,9 @@ right.set(xlabel="labels in a set, on average")
 right.tick_params(axis="y", length=0)
 
 # %%
-# Without the option, the orange dot, the risk in question is above ``alpha`` although the plain promise is
-# kept all along. With it, the blue dot, it is at ``alpha`` or close by. The last line is the other way round:
+# Without the option, the orange dot, the risk in question is above ``alpha``: in the first four lines
+# although the plain promise is kept, in the next three because the cases are no longer those of the
+# calibration. With it, the blue dot, it is at ``alpha`` or close by. The last line is the other way round:
 # coarse scores leave risk unused, and a coin turns it into smaller sets.
 
 for name, risk, kept, _, _ in rows[:-1]:
