@@ -111,9 +111,8 @@ film.canvas.draw()
 # them: :doc:`/concepts/threshold`. A case that is clear to the model has low levels everywhere but at its
 # point label, and keeps few labels. An unclear one has several high levels, and keeps more.
 
-controller = orisk.RiskController(alpha=0.1, classes=grades).calibrate(
-    proba[100:], y[100:]
-)
+controller = orisk.RiskController(alpha=0.1, classes=grades)
+controller.calibrate(proba[100:], y[100:])
 print(f"threshold {controller.threshold_:.3f}")
 print(controller.predict_set(proba[54:58]))
 
@@ -142,13 +141,9 @@ print(controller.predict_set(proba[54:58]))
 # All four keep the promise. They differ in how many labels it takes, and :func:`~ordinalrisk.compare` tells
 # it for your rows:
 
-weights = orisk.WeightedLoss([1, 2, 3, 4, 5])
-for found in orisk.compare(
-    proba, y, losses={"by weights": weights}, alphas=[0.05], classes=grades
-):
-    print(
-        f"{found.growth:9} risk {found.risk.value:.3f}, {found.mean_size:.2f} labels on average"
-    )
+losses = {"weighted": orisk.WeightedLoss([1, 2, 3, 4, 5])}
+for found in orisk.compare(proba, y, losses=losses, alphas=[0.05], classes=grades):
+    print(f"{found.growth:9} {found.mean_size:.2f} labels, risk {found.risk.value:.3f}")
 
 # %%
 # The paper's rule pays for weights, because its levels compare a weighted sum with 1 even where all weights

@@ -34,9 +34,8 @@ from ordinalrisk.palette import BLUE, INK, MUTED, ORANGE
 answers = fair.load_pandas().data
 rating = answers.pop("rate_marriage").to_numpy().astype(int)
 train, rest = orisk.split_rows(len(rating), share="1/3")
-model = make_pipeline(StandardScaler(), LogisticRegression()).fit(
-    answers.iloc[train], rating[train]
-)
+model = make_pipeline(StandardScaler(), LogisticRegression())
+model.fit(answers.iloc[train], rating[train])
 proba, y = model.predict_proba(answers.iloc[rest]), rating[rest]
 
 # %%
@@ -48,22 +47,18 @@ risks, class_risks = [], []
 for seed in range(200):
     calibration, new = orisk.split_rows(len(y), share="1/10", seed=seed)
     controller = orisk.RiskController("coverage", alpha, classes=[1, 2, 3, 4, 5])
-    sets = controller.calibrate(proba[calibration], y[calibration]).predict_set(
-        proba[new]
-    )
+    controller.calibrate(proba[calibration], y[calibration])
+    sets = controller.predict_set(proba[new])
     risks.append(orisk.metrics.risk(y[new], sets))
     class_risks.append(orisk.metrics.class_risk(y[new], sets))
 
 mean, spread = np.mean(risks), np.std(risks)
-print(
-    f"risk over {len(risks)} calibrations of {len(calibration)} rows: mean {mean:.3f}, spread {spread:.3f}"
-)
-print(
-    f"calibrations whose own risk is above alpha: {np.mean(np.array(risks) > alpha):.0%}"
-)
+above = np.mean(np.array(risks) > alpha)
+print(f"{len(risks)} calibrations of {len(calibration)} rows")
+print(f"risk: {mean:.3f} on average, spread {spread:.3f}, above alpha in {above:.0%}")
 
 # %%
-# The first number is the promise, and it holds up to the chance in 200 draws. The second is what the promise
+# The average is the promise, and it holds up to the chance in 200 draws. The second is what the promise
 # does not speak about.
 
 assert mean <= alpha + 2 * spread / np.sqrt(len(risks))
