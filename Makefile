@@ -4,21 +4,27 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 INSTALL = $(PIP) --editable
+# There is a process for each core; threads of linear algebra would only wait for each other.
+ONE_THREAD = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test coverage docs lint check dist bench clean
+.PHONY: demo test coverage docs linkcheck lint check dist bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ordinalrisk demo
 
 test: $(VENV)/.test
 	$(BIN)/ordinalrisk warmup # once, and not in each process of the tests
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 coverage: $(VENV)/.test # a quarter slower, so not part of every test run
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal --cov --cov-report term-missing:skip-covered
+	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses auto --dist worksteal --cov --cov-report term-missing:skip-covered
 
 docs: $(VENV)/.docs # the site in docs/_build/html; needs no network once installed
-	$(BIN)/sphinx-build --builder html --fail-on-warning --keep-going --quiet docs docs/_build/html
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs docs/_build/html
+	$(BIN)/python -m pytest --quiet docs/test_site.py
+
+linkcheck: $(VENV)/.docs # links to other sites, which needs the network
+	$(BIN)/python -m sphinx --builder linkcheck --quiet docs docs/_build/linkcheck
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -61,4 +67,4 @@ $(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 clean:
-	rm -rf $(VENV) dist demo .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist demo docs/_build docs/tutorial docs/concepts docs/gallery docs/pages/tutorial/*.html docs/pages/tutorial/*.json .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis

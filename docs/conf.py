@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -9,6 +10,15 @@ import ordinalrisk
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_extensions"))
+
+# Examples train small models: many threads for each would wait for one another on a busy machine.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# One example needs scores that are not ours to pass on. Where they are absent it is shown, and not run.
+DATA = Path(os.environ.get("ORDINALRISK_DATA", HERE.parents[1] / "shared" / "data")).resolve()
+os.environ["ORDINALRISK_DATA"] = str(DATA)  # the example runs in a folder of its own
+HAS_SCORES = (DATA / "paper_scores" / "diabetic_retinopathy.csv").is_file()
+if not HAS_SCORES:
+    print(f"examples/two_eyes.py is shown without being run: no paper_scores in {DATA} (ORDINALRISK_DATA).")
 
 project = "ordinalrisk"
 author = "The ordinalrisk developers"
@@ -24,11 +34,14 @@ extensions = [
     "sphinx_design",
     "sphinx_copybutton",
     "mathml",
+    "commands",
+    "schemas",
     "house_style",
     "rooms",
 ]
-exclude_patterns = ["_build", "pages", "**/GALLERY_HEADER.rst"]
+exclude_patterns = ["_build", "pages"]
 nitpicky = True
+smartquotes = False  # types and options have quotes that mean something
 
 myst_enable_extensions = ["dollarmath", "attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 3
@@ -37,16 +50,20 @@ html_math_renderer = "mathml"
 autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+maximum_signature_line_length = 80
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
+copybutton_exclude = ".linenos, .gp, .go"  # of an example the code, not its prompts and results
 
 sphinx_gallery_conf = {
     "examples_dirs": ["pages/tutorial", "pages/concepts", "../examples"],
     "gallery_dirs": ["tutorial", "concepts", "gallery"],
-    "filename_pattern": r"\.py$",
+    "filename_pattern": r"\.py$" if HAS_SCORES else r"(?<!two_eyes)\.py$",
     "ignore_pattern": r"make_\w+\.py$",
     "within_subsection_order": "house_style.in_reading_order",
     "reset_modules": ("matplotlib", "house_style.apply"),
     "image_scrapers": ("matplotlib",),
+    "matplotlib_animations": (True, "jshtml"),
     "abort_on_example_error": True,
     "remove_config_comments": True,
     "show_memory": False,
@@ -59,6 +76,7 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "ordinalrisk"
+html_context = {"default_mode": "auto"}
 html_static_path = ["_static"]
 html_css_files = ["house.css"]
 html_copy_source = False

@@ -20,11 +20,16 @@ lines = []
 for i in range(ROWS):
     quality = rng.uniform(0.6, 5.4)
     person = int(np.clip(np.rint(quality + rng.normal(0, 0.7)), 1, 5))
-    logits = -(((RATINGS - quality - rng.normal(0, 0.4)) / 0.75) ** 2) + rng.normal(0, 0.3, 5)
+    logits = -(((RATINGS - quality - rng.normal(0, 0.4)) / 0.75) ** 2) + rng.normal(
+        0, 0.3, 5
+    )
     logprobs = (
         logits - np.logaddexp.reduce(logits) + np.log(0.97)
     )  # the rest goes to tokens that are no rating
-    tokens = [(str(rating), float(logprob)) for rating, logprob in zip(RATINGS, logprobs, strict=True)]
+    tokens = [
+        (str(rating), float(logprob))
+        for rating, logprob in zip(RATINGS, logprobs, strict=True)
+    ]
     tokens += [
         ("The", float(np.log(rng.uniform(0.002, 0.02)))),
         (" ", float(np.log(rng.uniform(0.001, 0.01)))),
@@ -34,7 +39,9 @@ for i in range(ROWS):
         {
             "token": top[0][0],
             "logprob": round(top[0][1], 4),
-            "top_logprobs": [{"token": token, "logprob": round(logprob, 4)} for token, logprob in top],
+            "top_logprobs": [
+                {"token": token, "logprob": round(logprob, 4)} for token, logprob in top
+            ],
         }
     ]
     choice = {
@@ -43,5 +50,7 @@ for i in range(ROWS):
         "logprobs": {"content": content},
     }
     response = {"object": "chat.completion", "choices": [choice]}
-    lines.append(json.dumps({"id": f"answer-{i}", "response": response, "person": person}))
+    lines.append(
+        json.dumps({"id": f"answer-{i}", "response": response, "person": person})
+    )
 Path(__file__).with_name("llm_judgements.jsonl").write_text("\n".join(lines) + "\n")

@@ -303,7 +303,7 @@ def test_nothing_predicts_before_fit(trained):
         OrdinalRiskClassifier(FrozenEstimator(trained)),
     )
     for model in (untrained, uncalibrated):
-        for use in (model.predict, model.predict_proba, model.predict_set):
+        for use in (model.predict, model.predict_proba, model.predict_ordered_proba, model.predict_set):
             with pytest.raises(NotFittedError, match="FrozenEstimator and call calibrate"):
                 use(X)
         with pytest.raises(NotFittedError):
@@ -355,6 +355,9 @@ def test_probabilities_stay_sorted_for_scikit_learns_scores():
     model = OrdinalRiskClassifier(LogisticRegression(), classes=SEVERITY, random_state=0).fit(X, y)
     assert model.classes_.tolist() == sorted(SEVERITY)
     assert np.array_equal(model.predict_proba(X), model.estimator_.predict_proba(X))
+    in_order = model.predict_ordered_proba(X)
+    assert np.array_equal(in_order, model.predict_proba(X)[:, [sorted(SEVERITY).index(g) for g in SEVERITY]])
+    assert model.controller_.predict_set(in_order) == model.predict_set(X)
     for name in ("neg_log_loss", "roc_auc_ovr"):
         score = get_scorer(name)
         assert score(model, X, y) == score(model.estimator_, X, y)

@@ -1,16 +1,53 @@
-"""How pictures of the documentation look, and the order in which its pages are read."""
+"""How pictures of the documentation look, in which order its pages are read, and the report among them."""
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
 from sphinx.application import Sphinx
 
 from ordinalrisk.palette import BLUE, FAINT, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION
 
-READING_ORDER: tuple[str, ...] = ("loss_table",)
+READING_ORDER = (
+    # tutorial
+    "first_intervals",
+    "choosing_a_loss",
+    "choosing_alpha",
+    "reading_the_report",
+    # concepts
+    "promise",
+    "loss_table",
+    "growth",
+    "threshold",
+    "frontier",
+    "further_guarantees",
+    "when_it_fails",
+    # the gallery: any model,
+    "sklearn_pipeline",
+    "gradient_boosting",
+    "survey_ordered_logit",
+    "coral_head",
+    "llm_judge",
+    # any cost,
+    "retina_grades",
+    "clinical_costs",
+    "age_in_years",
+    # any promise,
+    "groups_and_classes",
+    "two_eyes",
+    "drift_and_alarm",
+    # any number of rows, and beside others
+    "dask_run",
+    "mapie_sets",
+)
+DRAWING = "How the picture is drawn"
+FILM = "A film of what the picture before it shows step by step"
+REPORT = Path(__file__).parents[1] / "pages" / "tutorial" / "report.html"
 
 
 def in_reading_order(name: str) -> tuple[int, str]:
@@ -22,7 +59,11 @@ def in_reading_order(name: str) -> tuple[int, str]:
 def apply(conf: Mapping[str, Any], name: str) -> None:
     """One look for all pictures, set anew before each page so that none inherits from another."""
     import matplotlib as mpl
+    from matplotlib import animation
 
+    # A film would ask another host for icons that the theme has too, and has no words for its picture.
+    animation.JS_INCLUDE = re.sub("<link[^>]*>", "", animation.JS_INCLUDE)
+    animation.DISPLAY_TEMPLATE = animation.DISPLAY_TEMPLATE.replace("<img id", f'<img alt="{FILM}" id')
     mpl.rcParams.update(
         {
             "figure.figsize": (7.2, 3.6),
@@ -41,10 +82,29 @@ def apply(conf: Mapping[str, Any], name: str) -> None:
             "xtick.color": MUTED,
             "ytick.color": MUTED,
             "legend.frameon": False,
+            "animation.writer": "pillow",
         }
     )
 
 
+def _fold_drawing(app: Sphinx, doctree: nodes.document) -> None:
+    """Code that only draws is folded, so that a page reads on; one click opens it."""
+    for block in list(doctree.findall(nodes.literal_block)):
+        if block.astext().lstrip().startswith(f"# {DRAWING}\n"):
+            at = block.parent.index(block)
+            opening = f'<details class="drawing"><summary>{DRAWING}</summary>'
+            block.parent.insert(at, nodes.raw("", opening, format="html"))
+            block.parent.insert(at + 2, nodes.raw("", "</details>", format="html"))
+
+
+def _place_report(app: Sphinx, exception: Exception | None) -> None:
+    """The tutorial writes a report where it runs; it shows it where its page is."""
+    if exception is None and app.builder.format == "html":
+        shutil.copy(REPORT, app.outdir / "tutorial")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Nothing to register: the names above are used by the configuration."""
+    """Fold what only draws, and put the report beside its page; the other names are for the configuration."""
+    app.connect("doctree-read", _fold_drawing)
+    app.connect("build-finished", _place_report)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw themselves: no script, no font from elsewhere, nothing to wait for."""
+"""Formulas as MathML, which browsers draw themselves: no script, nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -7,15 +7,23 @@ from typing import Any
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
+from sphinx.util import logging
+
+
+def _mathml(node: nodes.Element, display: str) -> str:
+    formula = convert(node.astext(), display=display)
+    if "\\" in formula:
+        logging.getLogger(__name__).warning("not all of %r was understood", node.astext(), location=node)
+    return formula
 
 
 def _inline(translator: Any, node: nodes.Element) -> None:
-    translator.body.append(convert(node.astext()))
+    translator.body.append(_mathml(node, "inline"))
     raise nodes.SkipNode
 
 
 def _block(translator: Any, node: nodes.Element) -> None:
-    formula = convert(node.astext(), display="block")
+    formula = _mathml(node, "block")
     translator.body.append(translator.starttag(node, "div", CLASS="formula") + formula + "</div>\n")
     raise nodes.SkipNode
 

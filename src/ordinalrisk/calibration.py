@@ -2,7 +2,7 @@ r"""Thresholds from the losses of calibration rows. Calibration never sees a pro
 
 For exchangeable rows (Theorem 1) the expected loss of a new row is at most ``alpha`` at
 
-.. math:: \hat\tau = \sup \Big\{ \tau : \sum_{i=1}^n L_i(\tau) \le (n + 1)\,\alpha - B \Big\}.
+.. math:: \hat\tau = \sup \{ \tau : \sum_{i=1}^n L_i(\tau) \le (n + 1)\,\alpha - B \}.
 
 Rows with weights :math:`w_i`, likelihood ratios of a new population to theirs, count as often as these say,
 and so does the new row (Tibshirani et al. 2019, Angelopoulos et al. 2024):

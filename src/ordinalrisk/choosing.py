@@ -28,7 +28,7 @@ def alpha_for_size(
 
     The smallest of those that can be certified, that is; below ``B / (n + 1)`` every set is the full scale.
 
-    .. math:: \min \Big\{ \alpha : \tfrac{1}{m} \sum_{i=1}^m |C_\alpha(x_i)| \le s \Big\}
+    .. math:: \min \{ \alpha : \tfrac{1}{m} \sum_{i=1}^m |C_\alpha(x_i)| \le s \}
 
     Sets change only where the calibrated curve steps, so the answer is one of the curve's own risks
     :math:`(\sum_i L_i + B) / (n + 1)`, found by bisection over its steps and returned as an exact fraction.
@@ -45,8 +45,20 @@ def alpha_for_size(
     point_labels : array-like of int, optional
         As for :meth:`RiskController.predict_set`.
 
+    Returns
+    -------
+    Fraction
+        Of the form :math:`(\sum_i L_i + B) / (n + 1)`.
+
+    Raises
+    ------
+    SizeNotAttainedError
+        If no ``alpha`` below the largest loss makes sets so small.
+
     Notes
     -----
+    The paper compares losses at one mean size (Section 3.1); this is the ``alpha`` that it takes.
+
     The guarantee is for an ``alpha`` that was chosen without the calibration rows. One that is chosen from
     their curve holds approximately; to be strict, choose it with one calibration and use it with another.
 
@@ -80,7 +92,7 @@ def alpha_for_singletons(
 
     The smallest of those that can be certified, found as :func:`alpha_for_size` finds it.
 
-    .. math:: \min \Big\{ \alpha : \tfrac{1}{m} \#\{i : |C_\alpha(x_i)| = 1\} \ge s \Big\}
+    .. math:: \min \{ \alpha : \tfrac{1}{m} \#\{i : |C_\alpha(x_i)| = 1\} \ge s \}
 
     Parameters
     ----------
@@ -92,6 +104,16 @@ def alpha_for_singletons(
         The share of single labels, from 0 to 1.
     point_labels : array-like of int, optional
         As for :meth:`RiskController.predict_set`.
+
+    Returns
+    -------
+    Fraction
+        As for :func:`alpha_for_size`.
+
+    Raises
+    ------
+    SizeNotAttainedError
+        If no ``alpha`` below the largest loss gives so many single labels.
 
     Notes
     -----

@@ -111,7 +111,8 @@ def compare(
     y : array-like of shape (n,)
         The true labels.
     losses : mapping, optional
-        Losses by name, each as for :class:`RiskController`; by default :func:`default_losses`.
+        Losses by name, each as for :class:`RiskController`. By default coverage, weights 1 to K, the
+        distance, its square, and the distance with intervals that lie too low counted double.
     growths : iterable, optional
         Growth rules, by name or as objects; by default all.
     alphas : iterable of numbers
@@ -168,7 +169,17 @@ def ranked(comparisons: Iterable[Comparison]) -> list[Comparison]:
     """The comparisons with, for each loss and ``alpha``, those with the smallest sets first.
 
     Those whose realised risk lies above ``alpha`` with its whole interval come last, whatever their size;
-    :attr:`Comparison.exceeds` marks them. Losses and alphas keep the order in which they first occur.
+    ``exceeds`` marks them. Losses and alphas keep the order in which they first occur.
+
+    Parameters
+    ----------
+    comparisons : iterable of Comparison
+        What :func:`compare` returned.
+
+    Returns
+    -------
+    list of Comparison
+        The same ones.
 
     Examples
     --------

@@ -52,7 +52,13 @@ class RiskController:
 
     .. math:: E[\,G(y, [l, u])\,] \le \alpha
 
-    for rows exchangeable with the calibration rows, whatever the model and the distribution (Theorem 1).
+    for rows exchangeable with the calibration rows, whatever the model and the distribution (paper, Eq. 2
+    and Theorem 1). With losses :math:`L_i(\tau)` of the ``n`` calibration rows, at most ``B`` each, the
+    threshold is
+
+    .. math:: \hat\tau = \sup \{ \tau : \sum_{i=1}^n L_i(\tau) \le (n + 1)\,\alpha - B \},
+
+    found exactly (the paper's Eq. 3, which Algorithm 2 searches for).
 
     Parameters
     ----------
@@ -75,7 +81,7 @@ class RiskController:
         Keep the expected loss within ``alpha`` for each true class, not just on average over them.
     randomize : bool
         Let a coin decide about labels whose level is the threshold itself, so that the expected loss lies
-        within ``B / (n + 1)`` of ``alpha`` however many levels tie.
+        within ``B / (n + 1)`` of ``alpha`` however many levels tie (the paper's Remark 1 names the idea).
 
     Attributes
     ----------
@@ -102,7 +108,8 @@ class RiskController:
 
     References
     ----------
-    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023.
+    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023: Eq. 2 and 3, Theorems 1 and 4,
+    Algorithm 2.
 
     Examples
     --------
@@ -213,6 +220,17 @@ class RiskController:
             Other risks at which thresholds will be asked for. Only dask collections need to be told: of these
             the risk curve is kept around the thresholds alone.
 
+        Returns
+        -------
+        RiskController
+            Itself, calibrated.
+
+        Warns
+        -----
+        UserWarning
+            Where there are too few rows for ``alpha``: sets then hold all labels, and it says how many rows
+            are needed.
+
         Examples
         --------
         >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 7
@@ -255,6 +273,11 @@ class RiskController:
         batches : iterable of (proba, y)
             Each as for :meth:`calibrate`, on the host, without groups, clusters or weights. The growth rule
             must find its own point labels.
+
+        Returns
+        -------
+        RiskController
+            Itself, calibrated.
 
         Examples
         --------
@@ -327,8 +350,7 @@ class RiskController:
         ----------
         proba : array-like of shape (n, K)
             Class probabilities, as for :meth:`calibrate`. A tensor on a GPU gives intervals there, a dask
-            collection a :class:`~ordinalrisk.engines.dask.lazy_sets.LazyIntervalSet`, which is computed when
-            someone asks.
+            collection intervals that are computed when someone asks.
         alpha : number, optional
             Another risk than the one calibrated for, from the same risk curve.
         groups : array-like of shape (n,), optional
@@ -343,6 +365,11 @@ class RiskController:
             every call with it are the same. For rows that come in parts, pass one Generator to each call.
         point_labels : array-like of int, optional
             As for :meth:`calibrate`.
+
+        Returns
+        -------
+        IntervalSet
+            The labels whose level is at least the threshold.
 
         Examples
         --------
@@ -384,7 +411,17 @@ class RiskController:
         return IntervalSet.of(*ends, self.classes_)
 
     def guarantee(self, alpha: Any = None) -> Guarantee:
-        """What holds, in numbers; printed, in words.
+        r"""What holds, in numbers; printed, in words (paper, Theorems 1 and 4).
+
+        Parameters
+        ----------
+        alpha : number, optional
+            Another risk than the one calibrated for.
+
+        Returns
+        -------
+        Guarantee
+            See :class:`~ordinalrisk.guarantees.Guarantee`.
 
         Examples
         --------
@@ -400,7 +437,25 @@ class RiskController:
         return self._guarantee(thresholds, self.calibration_)
 
     def threshold_at(self, alpha: Any) -> Any:
-        """What ``threshold_`` would be at another risk."""
+        """What ``threshold_`` would be at another risk.
+
+        Parameters
+        ----------
+        alpha : number or mapping
+            As for the class.
+
+        Returns
+        -------
+        float or dict
+            As ``threshold_``.
+
+        Examples
+        --------
+        >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 7
+        >>> controller = RiskController(alpha=0.1).calibrate(proba, [1, 2, 2] + [0, 1, 2] * 6)
+        >>> controller.threshold_at(0.2)
+        inf
+        """
         self._require_calibrated()
         values = self.thresholds_at(alpha, self.calibration_).values
         return self.calibration_.strata.named(values, self.classes_)
@@ -413,6 +468,11 @@ class RiskController:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the calibration to a JSON file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+            Of the file. One that is there is replaced.
 
         Examples
         --------
@@ -430,7 +490,34 @@ class RiskController:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> RiskController:
-        """Read a calibration that :meth:`save` wrote; its predictions are the same bit for bit."""
+        """Read a calibration that :meth:`save` wrote; its predictions are the same bit for bit.
+
+        Parameters
+        ----------
+        path : path
+            Of the file.
+
+        Returns
+        -------
+        RiskController
+            Calibrated.
+
+        Raises
+        ------
+        ValueError
+            If the file was cut, edited or written by another schema; it names the field.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 7
+        >>> controller = RiskController(alpha=0.1).calibrate(proba, [1, 2, 2] + [0, 1, 2] * 6)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     controller.save(f"{folder}/grades.json")
+        ...     same = RiskController.load(f"{folder}/grades.json")
+        >>> same.predict_set(proba) == controller.predict_set(proba)
+        True
+        """
         return calibration_file.read(path)
 
     def checked_rows(self, proba: Any, y: Any, classes: Any) -> tuple[Any, Any, Classes]:

@@ -92,10 +92,16 @@ class CoverageWeights:
 def weights_for_coverage(
     proba: Any, y: Any, targets: Any, *, classes: Any = None, growth: Any = "frontier"
 ) -> CoverageWeights:
-    """The class weights and the ``alpha`` that cover each class as often as wanted with small intervals.
+    r"""The class weights and the ``alpha`` that cover each class as often as wanted with small intervals.
+
+    The weights ``h`` aim at
+
+    .. math:: \min_h \; \text{mean size} \quad \text{such that} \quad
+              \text{coverage}_k \ge t_k \; \text{for every class } k.
 
     ``RiskController(result.loss, result.alpha)`` calibrated on the same rows meets the targets on them, and
-    its intervals are on average no larger there than those of the plain coverage loss that does.
+    its intervals are on average no larger there than those of the plain coverage loss that does. How to
+    choose weights is what the paper leaves open (Section 4).
 
     Parameters
     ----------
@@ -110,6 +116,11 @@ def weights_for_coverage(
         The labels in order, as for :class:`RiskController`.
     growth : GrowthRule or str
         How intervals grow: a rule whose levels depend on the weights, which those of ``"rps"`` do not.
+
+    Returns
+    -------
+    CoverageWeights
+        The weights, the ``alpha`` and what they come to on these rows.
 
     Notes
     -----

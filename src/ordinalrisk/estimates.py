@@ -19,7 +19,23 @@ Value = Any  # a float, or an array with one entry for each class
 
 
 class Estimate(NamedTuple):
-    """A metric's value with the ends of its confidence interval."""
+    """A metric's value with the ends of its confidence interval.
+
+    Attributes
+    ----------
+    value : float or array
+        The metric itself.
+    low, high : float or array
+        The ends of the interval: exact binomial (Clopper-Pearson) for shares, a percentile bootstrap over
+        rows for other means.
+
+    Examples
+    --------
+    >>> estimate = Estimate(0.12, 0.09, 0.15)
+    >>> print(estimate)
+    0.12 (0.09 to 0.15)
+    >>> value, low, high = estimate
+    """
 
     value: Value
     low: Value

@@ -39,17 +39,20 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier that also predicts label intervals whose expected loss is at most ``alpha``.
 
     It trains any scikit-learn classifier on a part of the rows and calibrates a :class:`RiskController` on
-    the others. A model that is trained already comes in a :class:`~sklearn.frozen.FrozenEstimator`.
+    the others, whose formula and guarantee are its own (paper, Eq. 2 and 3, Theorem 1). A model that is
+    trained already comes in a ``FrozenEstimator``.
 
     Parameters
     ----------
     estimator : classifier
         A classifier with ``predict_proba``.
-    loss, alpha, growth, delta, bound, condition_on, randomize
+    loss, alpha, growth
         As for :class:`RiskController`.
     classes : sequence, optional
         The labels in order. By default those of an ordered pandas categorical or polars Enum ``y``, else the
         sorted labels. Labels that the estimator was not trained on get probability 0.
+    delta, bound, condition_on, randomize
+        As for :class:`RiskController`.
     calibration_size : float or int
         The share of the rows, or their number, that :meth:`fit` holds out to calibrate with.
     random_state : int, RandomState instance or None
@@ -139,6 +142,20 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         **fit_params
             Metadata for the estimator's ``fit``, such as ``sample_weight``; with metadata routing, what it
             requests. What has a value for each row is cut to the training rows. Calibration uses none of it.
+
+        Returns
+        -------
+        OrdinalRiskClassifier
+            Itself, trained and calibrated.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
+        >>> y = np.repeat([0, 1, 2], 40)
+        >>> OrdinalRiskClassifier(LogisticRegression(), random_state=0).fit(X, y).controller_.n_rows_
+        30
         """
         if isinstance(self.estimator, FrozenEstimator):
             return self.calibrate(X, y, groups=groups, clusters=clusters)
@@ -183,6 +200,22 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Their labels.
         groups, clusters, sample_weight, class_weight
             As for :meth:`RiskController.calibrate`.
+
+        Returns
+        -------
+        OrdinalRiskClassifier
+            Itself, calibrated.
+
+        Examples
+        --------
+        >>> from sklearn.frozen import FrozenEstimator
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
+        >>> y = np.repeat([0, 1, 2], 40)
+        >>> trained = FrozenEstimator(LogisticRegression().fit(X[::2], y[::2]))
+        >>> OrdinalRiskClassifier(trained).calibrate(X[1::2], y[1::2]).controller_.n_rows_
+        60
         """
         if isinstance(self.estimator, FrozenEstimator):
             estimator = self.estimator
@@ -206,27 +239,118 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self._calibrate(estimator, controller, X, labels, **extras)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label that the estimator predicts for each row."""
+        """The label that the estimator predicts for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            The features.
+
+        Returns
+        -------
+        array of shape (n,)
+            Labels, which need not be the ones that intervals grow from.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
+        >>> y = np.repeat([0, 1, 2], 40)
+        >>> model = OrdinalRiskClassifier(LogisticRegression(), random_state=0).fit(X, y)
+        >>> model.predict([[0.0], [2.0]])
+        array([0, 2])
+        """
         self._require_fitted()
         labels: NDArray[Any] = self.estimator_.predict(X)
         return labels
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Class probabilities, columns in the order of ``classes_``: sorted."""
+        """Class probabilities, columns in the order of ``classes_``: sorted.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            The features.
+
+        Returns
+        -------
+        array of shape (n, K)
+            The probabilities; 0 for labels that the estimator was not trained on.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
+        >>> y = np.repeat([0, 1, 2], 40)
+        >>> model = OrdinalRiskClassifier(LogisticRegression(), random_state=0).fit(X, y)
+        >>> model.predict_proba([[0.0], [2.0]]).shape
+        (2, 3)
+        """
         self._require_fitted()
         return _probabilities(self.estimator_, X, self.classes_)
 
-    def predict_set(self, X: Any, *, alpha: Any = None, **options: Any) -> IntervalSet:
-        """The interval of each row; at another risk than the one calibrated for, if ``alpha`` is given.
-
-        Further options are those of :meth:`RiskController.predict_set`.
-        """
+    def predict_ordered_proba(self, X: Any) -> NDArray[Any]:
+        """Class probabilities in the order of the scale, as ``controller_``, plots and reports take them."""
         self._require_fitted()
-        proba = _probabilities(self.estimator_, X, self.controller_.classes_)
+        return _probabilities(self.estimator_, X, self.controller_.classes_)
+
+    def predict_set(self, X: Any, *, alpha: Any = None, **options: Any) -> IntervalSet:
+        """The interval of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            The features.
+        alpha : number, optional
+            Another risk than the one calibrated for.
+        **options
+            Those of :meth:`RiskController.predict_set`.
+
+        Returns
+        -------
+        IntervalSet
+            With labels in their order on the scale, ``controller_.classes_``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
+        >>> y = np.repeat([0, 1, 2], 40)
+        >>> model = OrdinalRiskClassifier(LogisticRegression(), random_state=0).fit(X, y)
+        >>> model.predict_set([[0.0], [2.0]])
+        IntervalSet of 2 rows, 3 classes, mean size 1
+          0  0
+          1  2
+        """
+        proba = self.predict_ordered_proba(X)
         return self.controller_.predict_set(proba, alpha=alpha, **options)
 
     def guarantee(self, alpha: Any = None) -> Guarantee:
-        """What holds for new rows, as :meth:`RiskController.guarantee` has it."""
+        """What holds for new rows, as :meth:`RiskController.guarantee` has it.
+
+        Parameters
+        ----------
+        alpha : number, optional
+            Another risk than the one calibrated for.
+
+        Returns
+        -------
+        Guarantee
+            See :class:`~ordinalrisk.guarantees.Guarantee`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
+        >>> y = np.repeat([0, 1, 2], 40)
+        >>> model = OrdinalRiskClassifier(LogisticRegression(), random_state=0).fit(X, y)
+        >>> model.guarantee().certified
+        True
+        """
         self._require_fitted()
         return self.controller_.guarantee(alpha)
 

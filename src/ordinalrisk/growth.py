@@ -32,7 +32,15 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class GrowthRule(ABC):
-    """How intervals grow from the point label.
+    r"""How intervals grow from the point label.
+
+    A rule gives each label ``j`` of a row a level :math:`e_j(x)`, infinite at the point label and never
+    higher further out. The set at threshold :math:`\tau` is
+
+    .. math:: C_\tau(x) = \{ j : e_j(x) \ge \tau \},
+
+    an interval that holds the point label and grows as :math:`\tau` falls: the paper's conditions C1 to C3
+    (Section 2.1).
 
     Parameters
     ----------
@@ -55,7 +63,21 @@ class GrowthRule(ABC):
             )
 
     def levels(self, proba: Any, loss: Any = "coverage", point_labels: Any = None) -> NDArray[np.float64]:
-        """The level of each label of each row, ``(n, K)``.
+        """The level of each label of each row.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n, K)
+            Class probabilities.
+        loss : IntervalLoss, str or table
+            What a miss costs.
+        point_labels : array-like of int, optional
+            The label index each interval grows from, with ``point="given"``.
+
+        Returns
+        -------
+        array of shape (n, K)
+            Infinite at the point label.
 
         Examples
         --------
@@ -125,12 +147,22 @@ class GrowthRule(ABC):
 class PaperGrowth(GrowthRule):
     r"""The paper's greedy rule, Algorithms 1 and 3: the neighbour that removes more risk joins next.
 
-    Its level is what the paper compares with lambda: :math:`1 - \sum_{i \in [l, u]} h_i p_i` for a weighted
-    loss (Eq. 6), the model's risk :math:`R(l, u)` of the interval for any other (Eq. 11).
+    Its level is what the paper compares with :math:`\lambda`. For the label that joins ``[l, u]`` it is
+
+    .. math:: e = 1 - \sum_{i \in [l, u]} h_i p_i
+
+    under a weighted loss (Eq. 7), and the model's risk :math:`R(l, u)` of the interval under any other
+    (Eq. 11).
+
+    Parameters
+    ----------
+    point : {"mode", "bayes", "median", "given"}
+        The label that intervals grow from; see :class:`~ordinalrisk.growth.GrowthRule`.
 
     References
     ----------
-    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023.
+    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023: Algorithms 1 and 3, Eq. 7 and
+    11, Theorems 2 and 3.
 
     Examples
     --------
@@ -151,7 +183,12 @@ class FrontierGrowth(GrowthRule):
     .. math:: e_j = \min_{i \le j} \max_{k \ge j} \frac{b_i + \dots + b_k}{k - i + 1} \quad (m < i, j, k)
 
     to the right of the point label ``m``, where :math:`b_j` is the risk that label ``j`` removes; likewise to
-    the left.
+    the left. The paper has no such rule.
+
+    Parameters
+    ----------
+    point : {"mode", "bayes", "median", "given"}
+        The label that intervals grow from; see :class:`~ordinalrisk.growth.GrowthRule`.
 
     Examples
     --------
@@ -170,13 +207,20 @@ class FrontierGrowth(GrowthRule):
 
 @dataclass(frozen=True)
 class AdaptiveGrowth(GrowthRule):
-    """The frontier's intervals, but the level is the model's own risk :math:`R(l, u)` before a label joins.
+    r"""The frontier's intervals, but the level is the model's own risk :math:`R(l, u)` before a label joins.
 
-    The plug-in of the paper's oracle rules (Eq. 4 and 10): it evens out the model's risk from row to row.
+    .. math:: R(l, u) = \sum_{i < l} p_i G[i, l] + \sum_{i > u} p_i G[i, u]
+
+    The plug-in of the paper's oracle rules (Eq. 6 and 10): it evens out the model's risk from row to row.
+
+    Parameters
+    ----------
+    point : {"mode", "bayes", "median", "given"}
+        The label that intervals grow from; see :class:`~ordinalrisk.growth.GrowthRule`.
 
     References
     ----------
-    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023.
+    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023: Eq. 6 and 10.
 
     Examples
     --------
@@ -189,9 +233,16 @@ class AdaptiveGrowth(GrowthRule):
 
 @dataclass(frozen=True)
 class RankedProbabilityGrowth(GrowthRule):
-    r"""Minus the ranked probability score :math:`\sum_k (F_k - 1\{j \le k\})^2`; no loss takes part.
+    r"""Minus the ranked probability score; no loss takes part.
 
-    Its maximiser, the median, is the point label.
+    .. math:: e_j = -\sum_k (F_k - 1\{j \le k\})^2, \qquad F_k = p_0 + \dots + p_k
+
+    Its maximiser, the median, is the point label. The paper has no such rule.
+
+    Parameters
+    ----------
+    point : {"median", "mode", "bayes", "given"}
+        The label that intervals grow from; see :class:`~ordinalrisk.growth.GrowthRule`.
 
     References
     ----------

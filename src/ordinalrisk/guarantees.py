@@ -24,7 +24,11 @@ _BOUNDS = {
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What holds for a new case.
+    r"""What holds for a new case.
+
+    .. math:: \alpha - \frac{(M + 2)\,B}{n + 1} \;\le\; E[\text{loss}] \;\le\; \alpha
+
+    The upper bound is the paper's Theorem 1, the lower one its Theorem 4. ``print`` says it in words.
 
     Attributes
     ----------
@@ -58,6 +62,10 @@ class Guarantee:
         Classes whose weights are so large that sets always hold them.
     parts : tuple of Guarantee
         That of each group, true class, or both, if each has its own.
+
+    References
+    ----------
+    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023: Theorems 1 and 4.
     """
 
     alpha: Fraction

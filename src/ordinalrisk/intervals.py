@@ -20,14 +20,26 @@ _ROWS_SHOWN = 8
 
 
 class Interval(NamedTuple):
-    """The first and last label of one row's interval."""
+    """The first and last label of one row's interval.
+
+    Attributes
+    ----------
+    lower, upper : label
+        The first label and the last.
+    """
 
     lower: Any
     upper: Any
 
 
 class IntervalSet:
-    """A contiguous interval of labels for each row.
+    r"""A contiguous interval of labels for each row.
+
+    .. math:: C(x_i) = \{l_i, l_i + 1, \dots, u_i\}
+
+    as condition C1 of the paper (Section 2.1) asks. ``sets[3]`` is one row's
+    :class:`~ordinalrisk.intervals.Interval`, ``sets[:10]`` and ``sets[mask]`` are the intervals of some rows;
+    iterating gives one row after the other, and ``==`` compares all.
 
     Parameters
     ----------
@@ -35,6 +47,10 @@ class IntervalSet:
         Positions of the first and last label.
     classes : sequence
         The labels in order.
+
+    References
+    ----------
+    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023: Section 2.1.
 
     Examples
     --------
@@ -45,6 +61,8 @@ class IntervalSet:
       1  Mild..Severe
     >>> sets.contains(["Mild", "Mild"])
     array([False,  True])
+    >>> sets[1]
+    Interval(lower='Mild', upper='Severe')
     """
 
     __hash__ = None  # type: ignore[assignment]
@@ -88,18 +106,30 @@ class IntervalSet:
 
     @property
     def size(self) -> NDArray[np.int32]:
-        """How many labels each interval holds."""
+        """How many labels each interval holds: :math:`u - l + 1`."""
         return self.upper_index - self.lower_index + 1
 
     @property
     def centroid(self) -> NDArray[np.float64]:
-        """The middle of each interval, on the scale of label positions ``0 .. K-1``."""
+        """The middle of each interval, :math:`(l + u) / 2`, on the scale of label positions ``0 .. K-1``."""
         twice: Any = self.lower_index + self.upper_index
         middle: NDArray[np.float64] = (twice.double() if on_device(twice) else twice) / 2
         return middle
 
     def mask(self) -> NDArray[np.bool_]:
-        """Which labels each interval holds, as an ``(n, K)`` array."""
+        """Which labels each interval holds.
+
+        Returns
+        -------
+        array of bool of shape (n, K)
+            True where the interval of the row holds the label.
+
+        Examples
+        --------
+        >>> IntervalSet([0, 1], [0, 2], classes=["None", "Mild", "Severe"]).mask()
+        array([[ True, False, False],
+               [False,  True,  True]])
+        """
         label = beside(self.lower_index, np.arange(len(self.classes)), "classes")
         inside: NDArray[np.bool_] = (self.lower_index[:, None] <= label) & (
             label <= self.upper_index[:, None]
@@ -107,13 +137,47 @@ class IntervalSet:
         return inside
 
     def contains(self, y: Any) -> NDArray[np.bool_]:
-        """Whether each row's interval holds its label ``y``."""
+        """Whether each row's interval holds its label.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            A label for each row.
+
+        Returns
+        -------
+        array of bool of shape (n,)
+            True where it does.
+
+        Examples
+        --------
+        >>> IntervalSet([0, 1], [0, 2], classes=["None", "Mild", "Severe"]).contains(["None", "None"])
+        array([ True, False])
+        """
         label = beside(self.lower_index, class_indices(y, self.classes, len(self)), "y")
         inside: NDArray[np.bool_] = (self.lower_index <= label) & (label <= self.upper_index)
         return inside
 
     def to_pandas(self, index: Any = None) -> pd.DataFrame:
-        """A pandas frame with columns ``lower``, ``upper`` and ``size``."""
+        """A pandas frame with columns ``lower``, ``upper`` and ``size``.
+
+        Parameters
+        ----------
+        index : array-like, optional
+            The index of the frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each interval.
+
+        Examples
+        --------
+        >>> IntervalSet([0, 1], [0, 2], classes=["None", "Mild", "Severe"]).to_pandas()
+          lower   upper  size
+        0  None    None     1
+        1  Mild  Severe     2
+        """
         try:
             import pandas as pd
         except ModuleNotFoundError:
@@ -121,13 +185,36 @@ class IntervalSet:
         return pd.DataFrame(self._columns(), index=index)
 
     def to_polars(self) -> pl.DataFrame:
-        """A polars frame with columns ``lower``, ``upper`` and ``size``."""
+        """A polars frame with columns ``lower``, ``upper`` and ``size``.
+
+        Returns
+        -------
+        polars.DataFrame
+            A row for each interval.
+
+        Examples
+        --------
+        >>> IntervalSet([0, 1], [0, 2], classes=["None", "Mild", "Severe"]).to_polars().columns
+        ['lower', 'upper', 'size']
+        """
         import polars as pl
 
         return pl.DataFrame(self._columns())
 
     def cpu(self) -> IntervalSet:
-        """The same intervals on the host; itself if they are there."""
+        """The same intervals on the host; itself if they are there.
+
+        Returns
+        -------
+        IntervalSet
+            With numpy arrays, where those of intervals on a GPU are tensors.
+
+        Examples
+        --------
+        >>> sets = IntervalSet([0, 1], [0, 2], classes=["None", "Mild", "Severe"])
+        >>> sets.cpu() is sets
+        True
+        """
         if not on_device(self.lower_index):
             return self
         return IntervalSet.of(to_host(self.lower_index), to_host(self.upper_index), self.classes)

@@ -28,9 +28,16 @@ _IRRATIONAL_DIGITS = 15
 
 
 class IntervalLoss(ABC):
-    """A loss of an interval, given as a cost table for any number of classes.
+    r"""A loss of an interval, given as a cost table for any number of classes.
 
-    Losses are immutable, hashable and comparable, so they can be grid-searched like any other parameter.
+    The loss of ``[l, u]`` when the truth is ``y`` is :math:`G[y, k]`, where ``k`` is the label of the
+    interval nearest to ``y`` (paper, Eq. 1). Losses are immutable, hashable and comparable, so they can be
+    grid-searched like any other parameter.
+
+    Attributes
+    ----------
+    normalize : bool
+        Whether costs are divided by the largest.
     """
 
     kind: ClassVar[str]
@@ -41,7 +48,23 @@ class IntervalLoss(ABC):
         """The table in natural units, before any normalisation."""
 
     def exact_costs(self, n_classes: int) -> ExactTable:
-        """The cost table as exact rationals."""
+        """The cost table as exact rationals.
+
+        Parameters
+        ----------
+        n_classes : int
+            The number of labels ``K``.
+
+        Returns
+        -------
+        tuple of tuples of Fraction
+            ``G[y][k]`` in row ``y``.
+
+        Examples
+        --------
+        >>> WeightedLoss([0.1, 0.3]).exact_costs(2)
+        ((Fraction(0, 1), Fraction(1, 3)), (Fraction(1, 1), Fraction(0, 1)))
+        """
         if n_classes < 2:
             raise ValueError(f"A cost table needs at least two classes; got {n_classes}.")
         table = self._natural_costs(n_classes)
@@ -53,11 +76,45 @@ class IntervalLoss(ABC):
         return tuple(tuple(cost / bound for cost in row) for row in table)
 
     def cost_table(self, n_classes: int) -> NDArray[np.float64]:
-        """The table ``G`` for ``n_classes`` labels, ``G[y, k]`` in row ``y`` and column ``k``."""
+        """The table ``G`` in floating point.
+
+        Parameters
+        ----------
+        n_classes : int
+            The number of labels ``K``.
+
+        Returns
+        -------
+        array of shape (K, K)
+            ``G[y, k]`` in row ``y`` and column ``k``.
+
+        Examples
+        --------
+        >>> DivergenceLoss(power=2).cost_table(3)
+        array([[0.  , 0.25, 1.  ],
+               [0.25, 0.  , 0.25],
+               [1.  , 0.25, 0.  ]])
+        """
         return CostTable.of(self, n_classes).values.copy()
 
     def bound(self, n_classes: int) -> Fraction:
-        """The largest cost ``B``; ``alpha`` lies between 0 and it."""
+        r"""The largest cost :math:`B = \max_{y, k} G[y, k]`; ``alpha`` lies between 0 and it.
+
+        Parameters
+        ----------
+        n_classes : int
+            The number of labels ``K``.
+
+        Returns
+        -------
+        Fraction
+            1 for a normalized loss.
+
+        Examples
+        --------
+        >>> WeightedLoss([1, 1, 2]).bound(3), WeightedLoss([1, 1, 2], normalize=False).bound(3)
+        (Fraction(1, 1), Fraction(2, 1))
+        """
         return CostTable.of(self, n_classes).bound
 
     @cached_property
@@ -103,6 +160,10 @@ class WeightedLoss(IntervalLoss):
     normalize : bool
         Divide by the largest weight, as in the paper, so that the loss lies in [0, 1].
 
+    References
+    ----------
+    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023: Section 2.3.
+
     Examples
     --------
     >>> WeightedLoss([1, 1, 2]).cost_table(3)
@@ -137,7 +198,7 @@ class WeightedLoss(IntervalLoss):
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class DivergenceLoss(IntervalLoss):
-    r"""Distance from the label to the interval, as a share of the scale (paper, Section 2.4).
+    r"""Distance from the label to the interval, as a share of the scale (paper, Section 2.4, Eq. 8).
 
     .. math:: G[y, k] = c_{yk} \, |v_y - v_k|^p, \qquad
               c_{yk} = \text{under if } k < y, \text{ over if } k > y
@@ -155,6 +216,10 @@ class DivergenceLoss(IntervalLoss):
     normalize : bool
         Divide by the largest cost, so that the loss lies in [0, 1]. Without, ``alpha`` has the units of
         ``positions`` (to the power ``p``): "at most 2 years wrong on average".
+
+    References
+    ----------
+    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023: Section 2.4, Eq. 8.
 
     Examples
     --------
@@ -221,7 +286,13 @@ class DivergenceLoss(IntervalLoss):
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class CostTableLoss(IntervalLoss):
-    """Any cost table: the hospital's or the bank's own.
+    r"""Any cost table: the hospital's or the bank's own.
+
+    .. math:: G[y, k] \le G[y, k'] \quad \text{if } y \le k \le k' \text{ or } k' \le k \le y,
+              \qquad G[y, y] = 0
+
+    is all that the guarantee asks of a loss (paper, Section 2.2: the weight function decreases as the set
+    grows).
 
     Parameters
     ----------
@@ -231,6 +302,10 @@ class CostTableLoss(IntervalLoss):
         could cost more and nothing could be guaranteed.
     normalize : bool
         Divide by the largest cost. Without, ``alpha`` has the units of the table.
+
+    References
+    ----------
+    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023: Eq. 1, Section 2.2.
 
     Examples
     --------

@@ -24,6 +24,20 @@ from ordinalrisk.lazy import is_lazy_set
 from ordinalrisk.losses import as_loss
 from ordinalrisk.tally import Tally
 
+__all__ = [
+    "Estimate",
+    "centroid_histogram",
+    "class_coverage",
+    "class_risk",
+    "class_size",
+    "coverage",
+    "distance_when_missed",
+    "losses",
+    "mean_size",
+    "risk",
+    "size_histogram",
+]
+
 Parameters = ParamSpec("Parameters")
 
 
@@ -43,7 +57,25 @@ def _from_device(value: Any) -> Any:
 
 @_on_host
 def losses(y: Any, sets: IntervalSet, loss: Any = "coverage") -> NDArray[np.float64]:
-    """The loss of each row.
+    r"""The loss of each row (paper, Eq. 1).
+
+    .. math:: L_i = G[y_i, k_i], \qquad k_i = \min(\max(y_i, l_i), u_i)
+
+    where :math:`k_i` is the label of the interval nearest to the truth.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The true labels.
+    sets : IntervalSet
+        The intervals, also on a GPU or of dask collections.
+    loss : IntervalLoss, str or table
+        What a miss costs, as for :class:`~ordinalrisk.RiskController`.
+
+    Returns
+    -------
+    array of shape (n,)
+        The losses, in units of the loss.
 
     Examples
     --------
@@ -61,7 +93,25 @@ def losses(y: Any, sets: IntervalSet, loss: Any = "coverage") -> NDArray[np.floa
 
 @_on_host
 def risk(y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float | None = None) -> Value:
-    """The mean loss.
+    r"""The mean loss: what ``alpha`` bounds in expectation (paper, Eq. 2).
+
+    .. math:: \frac{1}{n} \sum_{i=1}^n L_i
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The true labels.
+    sets : IntervalSet
+        The intervals, also on a GPU or of dask collections.
+    loss : IntervalLoss, str or table
+        What a miss costs, as for :class:`~ordinalrisk.RiskController`.
+    confidence : float, optional
+        Give an :class:`Estimate` with the interval of this confidence too, such as 0.95.
+
+    Returns
+    -------
+    float, or Estimate
+        In units of the loss.
 
     Examples
     --------
@@ -74,7 +124,23 @@ def risk(y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float
 
 @_on_host
 def coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> Value:
-    """The share of rows whose interval holds the label.
+    r"""The share of rows whose interval holds the label.
+
+    .. math:: \frac{1}{n} \#\{i : l_i \le y_i \le u_i\}
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The true labels.
+    sets : IntervalSet
+        The intervals, also on a GPU or of dask collections.
+    confidence : float, optional
+        Give an :class:`Estimate` with the interval of this confidence too, such as 0.95.
+
+    Returns
+    -------
+    float, or Estimate
+        From 0 to 1.
 
     Examples
     --------
@@ -87,7 +153,23 @@ def coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> V
 
 @_on_host
 def class_coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> Value:
-    """Coverage of the rows of each true class; NaN for a class without rows.
+    r"""Coverage of the rows of each true class; NaN for a class without rows.
+
+    .. math:: \frac{\#\{i : y_i = k,\ l_i \le k \le u_i\}}{\#\{i : y_i = k\}}
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The true labels.
+    sets : IntervalSet
+        The intervals, also on a GPU or of dask collections.
+    confidence : float, optional
+        Give an :class:`Estimate` with the interval of this confidence too, such as 0.95.
+
+    Returns
+    -------
+    array of shape (K,), or Estimate
+        One share for each class, in label order.
 
     Examples
     --------
@@ -101,7 +183,25 @@ def class_coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None
 def class_risk(
     y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float | None = None
 ) -> Value:
-    """The mean loss of the rows of each true class; NaN for a class without rows.
+    r"""The mean loss of the rows of each true class; NaN for a class without rows.
+
+    .. math:: \frac{1}{n_k} \sum_{i : y_i = k} L_i, \qquad n_k = \#\{i : y_i = k\}
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The true labels.
+    sets : IntervalSet
+        The intervals, also on a GPU or of dask collections.
+    loss : IntervalLoss, str or table
+        What a miss costs, as for :class:`~ordinalrisk.RiskController`.
+    confidence : float, optional
+        Give an :class:`Estimate` with the interval of this confidence too, such as 0.95.
+
+    Returns
+    -------
+    array of shape (K,), or Estimate
+        One mean for each class, in label order.
 
     Examples
     --------
@@ -113,7 +213,21 @@ def class_risk(
 
 @_on_host
 def class_size(y: Any, sets: IntervalSet) -> NDArray[np.float64]:
-    """The mean number of labels in the intervals of each true class; NaN for a class without rows.
+    r"""The mean number of labels in the intervals of each true class; NaN for a class without rows.
+
+    .. math:: \frac{1}{n_k} \sum_{i : y_i = k} (u_i - l_i + 1), \qquad n_k = \#\{i : y_i = k\}
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The true labels.
+    sets : IntervalSet
+        The intervals, also on a GPU or of dask collections.
+
+    Returns
+    -------
+    array of shape (K,)
+        One mean for each class, in label order.
 
     Examples
     --------
@@ -125,7 +239,21 @@ def class_size(y: Any, sets: IntervalSet) -> NDArray[np.float64]:
 
 @_on_host
 def mean_size(sets: IntervalSet, *, confidence: float | None = None) -> Value:
-    """The mean number of labels in an interval.
+    r"""The mean number of labels in an interval.
+
+    .. math:: \frac{1}{n} \sum_{i=1}^n (u_i - l_i + 1)
+
+    Parameters
+    ----------
+    sets : IntervalSet
+        The intervals, also on a GPU or of dask collections.
+    confidence : float, optional
+        Give an :class:`Estimate` with the interval of this confidence too, such as 0.95.
+
+    Returns
+    -------
+    float, or Estimate
+        From 1 to ``K``.
 
     Examples
     --------
@@ -137,7 +265,21 @@ def mean_size(sets: IntervalSet, *, confidence: float | None = None) -> Value:
 
 @_on_host
 def size_histogram(sets: IntervalSet, *, confidence: float | None = None) -> Value:
-    """The share of intervals of size ``1 .. K``.
+    r"""The share of intervals of size ``1 .. K``.
+
+    .. math:: \frac{1}{n} \#\{i : u_i - l_i + 1 = s\}, \qquad s = 1, \dots, K
+
+    Parameters
+    ----------
+    sets : IntervalSet
+        The intervals, also on a GPU or of dask collections.
+    confidence : float, optional
+        Give an :class:`Estimate` with the interval of this confidence too, such as 0.95.
+
+    Returns
+    -------
+    array of shape (K,), or Estimate
+        They add up to 1.
 
     Examples
     --------
@@ -149,7 +291,21 @@ def size_histogram(sets: IntervalSet, *, confidence: float | None = None) -> Val
 
 @_on_host
 def centroid_histogram(sets: IntervalSet, *, confidence: float | None = None) -> Value:
-    """The share of intervals centred at ``0, 0.5, 1, .., K-1``.
+    r"""The share of intervals centred at ``0, 0.5, 1, .., K-1`` (paper, Figures 4, 6 and 8).
+
+    .. math:: \frac{1}{n} \#\{i : (l_i + u_i) / 2 = c\}, \qquad c = 0, \tfrac{1}{2}, 1, \dots, K - 1
+
+    Parameters
+    ----------
+    sets : IntervalSet
+        The intervals, also on a GPU or of dask collections.
+    confidence : float, optional
+        Give an :class:`Estimate` with the interval of this confidence too, such as 0.95.
+
+    Returns
+    -------
+    array of shape (2 K - 1,), or Estimate
+        They add up to 1.
 
     Examples
     --------
@@ -161,7 +317,25 @@ def centroid_histogram(sets: IntervalSet, *, confidence: float | None = None) ->
 
 @_on_host
 def distance_when_missed(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> Value:
-    """The mean number of labels between the truth and the interval where it is missed; NaN if it never is.
+    r"""How many labels lie from the truth to the interval, on average, where it is missed.
+
+    .. math:: \frac{1}{m} \sum_{i : y_i \notin C_i} |y_i - k_i|, \qquad m = \#\{i : y_i \notin C_i\}
+
+    with :math:`k_i` the label of the interval nearest to the truth.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The true labels.
+    sets : IntervalSet
+        The intervals, also on a GPU or of dask collections.
+    confidence : float, optional
+        Give an :class:`Estimate` with the interval of this confidence too, such as 0.95.
+
+    Returns
+    -------
+    float, or Estimate
+        At least 1; NaN if no row is missed.
 
     Examples
     --------

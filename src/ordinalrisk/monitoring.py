@@ -68,6 +68,12 @@ class RiskMonitor:
     It may be asked after every row, for ever: the probability that it ever rings although this is true is at
     most ``delta``, whatever the distribution of the losses. No alarm is no proof that the risk is kept.
 
+    Bets of several sizes :math:`\lambda` start with a wealth of 1 in all and are multiplied, at each row, by
+
+    .. math:: 1 + \lambda\,(L - \alpha) / B.
+
+    The alarm is raised when their wealth, the evidence, reaches :math:`1 / \delta`.
+
     Parameters
     ----------
     loss : IntervalLoss, str or table
@@ -232,6 +238,11 @@ class RiskMonitor:
     def save(self, path: str | PathLike[str]) -> None:
         """Write the state to a JSON file, whole or not at all.
 
+        Parameters
+        ----------
+        path : path
+            Of the file. One that is there is replaced.
+
         Examples
         --------
         >>> import tempfile
@@ -258,7 +269,32 @@ class RiskMonitor:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> RiskMonitor:
-        """Read what :meth:`save` wrote; it goes on as if it had never been interrupted, bit for bit."""
+        """Read what :meth:`save` wrote; it goes on as if it had never been interrupted, bit for bit.
+
+        Parameters
+        ----------
+        path : path
+            Of the file.
+
+        Returns
+        -------
+        RiskMonitor
+            In the state that was saved.
+
+        Raises
+        ------
+        ValueError
+            If the file was cut, edited or written by another schema; it names the field.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     RiskMonitor(alpha=0.1, classes=[0, 1, 2]).save(f"{folder}/monitor.json")
+        ...     monitor = RiskMonitor.load(f"{folder}/monitor.json")
+        >>> monitor.alarm_
+        False
+        """
         saved = SCHEMA.read(path)
         loss, classes, costs = scale_of(path, saved)
         with naming(path, "alpha"):

@@ -178,6 +178,16 @@ class OnlineRiskController:
     def calibrate(self, proba: Any, y: Any, *, point_labels: Any = None) -> OnlineRiskController:
         """Begin a new run, at the threshold that a :class:`RiskController` has with these rows.
 
+        Parameters
+        ----------
+        proba, y, point_labels
+            As for :meth:`RiskController.calibrate`.
+
+        Returns
+        -------
+        OnlineRiskController
+            Itself.
+
         Examples
         --------
         >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 7
@@ -245,6 +255,11 @@ class OnlineRiskController:
         point_labels : array-like of int, optional
             As for :meth:`update`.
 
+        Returns
+        -------
+        IntervalSet
+            The labels whose level is at least the threshold.
+
         Examples
         --------
         >>> OnlineRiskController(alpha=0.2).predict_set([[0.1, 0.2, 0.7], [0.4, 0.3, 0.3]])
@@ -263,7 +278,19 @@ class OnlineRiskController:
         return IntervalSet.of(lower, upper, run.classes)
 
     def bound_after(self, n_rows: int) -> Fraction:
-        """What the mean loss of the first ``n_rows`` rows can't exceed, whatever they are.
+        r"""What the mean loss of the first ``n_rows`` rows can't exceed, whatever they are.
+
+        .. math:: \min \{ B,\; \alpha + \frac{B\,\theta_1 / \mathrm{rate} + B - \alpha}{n} \}
+
+        Parameters
+        ----------
+        n_rows : int
+            The number of rows ``n``, at least 1.
+
+        Returns
+        -------
+        Fraction
+            In units of the loss.
 
         Examples
         --------
@@ -275,7 +302,19 @@ class OnlineRiskController:
         return run.bound_over(n_rows, run.start)
 
     def bound_over_any(self, n_rows: int) -> Fraction:
-        """What the mean loss of no ``n_rows`` consecutive rows can exceed, wherever in the run they are.
+        r"""What the mean loss of no ``n_rows`` consecutive rows can exceed, wherever in the run they are.
+
+        .. math:: \min \{ B,\; \alpha + \frac{B / \mathrm{rate} + B - \alpha}{n} \}
+
+        Parameters
+        ----------
+        n_rows : int
+            The number of rows ``n``, at least 1.
+
+        Returns
+        -------
+        Fraction
+            In units of the loss, up to the rounding of the scale's end to a whole number of places.
 
         Examples
         --------
@@ -287,6 +326,11 @@ class OnlineRiskController:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the run to a JSON file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+            Of the file. One that is there is replaced.
 
         Examples
         --------
@@ -316,7 +360,32 @@ class OnlineRiskController:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> OnlineRiskController:
-        """Read a run that :meth:`save` wrote; it goes on as if it had never been interrupted, bit for bit."""
+        """Read a run that :meth:`save` wrote; it goes on as if it had never been interrupted, bit for bit.
+
+        Parameters
+        ----------
+        path : path
+            Of the file.
+
+        Returns
+        -------
+        OnlineRiskController
+            In the middle of the run.
+
+        Raises
+        ------
+        ValueError
+            If the file was cut, edited or written by another schema; it names the field.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     OnlineRiskController(alpha=0.1, classes=range(3)).save(f"{folder}/run.json")
+        ...     controller = OnlineRiskController.load(f"{folder}/run.json")
+        >>> controller.n_rows_
+        0
+        """
         saved = SCHEMA.read(path)
         loss, classes, costs = scale_of(path, saved)
         with naming(path, "growth"):

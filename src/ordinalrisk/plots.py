@@ -69,11 +69,12 @@ def plot_risk_curve(
 ) -> Axes:
     """Draw the mean loss of the calibration rows at every threshold.
 
-    The curve is the exact step function of :class:`RiskCurve`. For each ``alpha`` there is a level line at
-    it, an upright line at its threshold and a mark where that meets the curve. A threshold that is infinite
-    is marked by an arrow at the edge. The band below ``alpha``, of height ``(B - alpha) / n``, is what the
-    calibration keeps for the new row: the threshold is where the curve enters it or jumps across. With
-    ``delta`` the band is what the bound keeps back, above the loss at the threshold.
+    The curve is the exact step function of :class:`~ordinalrisk.RiskCurve` (paper, Eq. 3). For each ``alpha``
+    there is a level line at it, an upright line at its threshold and a mark where that meets the curve. A
+    threshold that is infinite is marked by an arrow at the edge. The band below ``alpha``, of height
+    ``(B - alpha) / n``, is what the calibration keeps for the new row: the threshold is where the curve
+    enters it or jumps across. With ``delta`` the band is what the bound keeps back, above the loss at the
+    threshold.
 
     Where groups or true classes have guarantees of their own, each has its curve and its thresholds.
 
@@ -87,6 +88,11 @@ def plot_risk_curve(
         Which groups and which true classes to draw, if each has its own curve; all, by default, up to 8.
     ax : matplotlib Axes, optional
         Where to draw; by default in a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        What was drawn on.
 
     Examples
     --------
@@ -132,6 +138,11 @@ def plot_set_sizes(sets: IntervalSet, *, ax: Any = None) -> Axes:
         The intervals, also on a GPU.
     ax : matplotlib Axes, optional
         Where to draw; by default in a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        What was drawn on.
 
     Examples
     --------
@@ -182,6 +193,11 @@ def plot_class_coverage(
         Of the exact binomial intervals; None leaves them out.
     ax : matplotlib Axes, optional
         Where to draw; by default in a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        What was drawn on.
 
     Examples
     --------
@@ -251,6 +267,11 @@ def plot_stratum_risks(
     ax : matplotlib Axes, optional
         Where to draw; by default in a new figure.
 
+    Returns
+    -------
+    matplotlib Axes
+        What was drawn on.
+
     Examples
     --------
     >>> sets = IntervalSet([0, 1, 2, 2], [0, 2, 2, 2], classes=["none", "mild", "severe"])
@@ -307,6 +328,11 @@ def plot_intervals(
     ax : matplotlib Axes, optional
         Where to draw; by default in a new figure.
 
+    Returns
+    -------
+    matplotlib Axes
+        What was drawn on.
+
     Examples
     --------
     >>> sets = IntervalSet([0, 1], [0, 2], classes=["none", "mild", "severe"])
@@ -337,12 +363,19 @@ def plot_intervals(
 def plot_centroids(sets: IntervalSet, *, ax: Any = None) -> Axes:
     """Draw where the intervals lie: the share of rows whose interval is centred on or between labels.
 
+    The paper has this picture at a given mean size in its Figures 4, 6 and 8.
+
     Parameters
     ----------
     sets : IntervalSet
         The intervals, also on a GPU.
     ax : matplotlib Axes, optional
         Where to draw; by default in a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        What was drawn on.
 
     Examples
     --------

@@ -20,7 +20,19 @@ __all__ = ["from_cumulative", "from_cumulative_logits", "from_logprobs", "min_sh
 
 
 def softmax(logits: Any) -> NDArray[np.float64]:
-    r"""Probabilities :math:`p_k = e^{z_k} / \sum_i e^{z_i}` of each row of logits.
+    r"""Probabilities from logits.
+
+    .. math:: p_k = e^{z_k} / \sum_i e^{z_i}
+
+    Parameters
+    ----------
+    logits : array-like of shape (n, K)
+        One logit for each class, columns in label order.
+
+    Returns
+    -------
+    array of float64 of shape (n, K)
+        Class probabilities.
 
     Examples
     --------
@@ -35,9 +47,21 @@ def softmax(logits: Any) -> NDArray[np.float64]:
 
 
 def min_shift(logits: Any) -> NDArray[np.float64]:
-    r"""Scores :math:`(z_k - \min z) / \sum_i (z_i - \min z)`: what the paper's released code calls softmax.
+    r"""The scores that the paper's released code calls softmax.
+
+    .. math:: p_k = \frac{z_k - \min z}{\sum_i (z_i - \min z)}
 
     The paper's Table 3 is met only with these scores. For new work use :func:`softmax`.
+
+    Parameters
+    ----------
+    logits : array-like of shape (n, K)
+        One logit for each class; those of a row must not all be equal.
+
+    Returns
+    -------
+    array of float64 of shape (n, K)
+        Scores that add up to 1, the least of which is 0.
 
     Examples
     --------
@@ -54,7 +78,19 @@ def min_shift(logits: Any) -> NDArray[np.float64]:
 
 
 def from_cumulative(cumulative: Any) -> NDArray[np.float64]:
-    r"""Class probabilities from :math:`P(Y \le k)`, ``k = 0 .. K-2``, one column each.
+    r"""Class probabilities from cumulative ones.
+
+    .. math:: p_k = P(Y \le k) - P(Y \le k - 1)
+
+    Parameters
+    ----------
+    cumulative : array-like of shape (n, K - 1)
+        :math:`P(Y \le k)` for ``k = 0 .. K-2``, which must not decrease along a row.
+
+    Returns
+    -------
+    array of float64 of shape (n, K)
+        Class probabilities.
 
     Examples
     --------
@@ -71,10 +107,21 @@ def from_cumulative(cumulative: Any) -> NDArray[np.float64]:
 
 
 def from_cumulative_logits(logits: Any) -> NDArray[np.float64]:
-    r"""Class probabilities from logits of :math:`P(Y > k)`, ``k = 0 .. K-2``: CORAL-style heads.
+    r"""Class probabilities from logits of :math:`P(Y > k)`: CORAL-style heads.
 
-    Computed as :math:`\sigma(z_{k-1})\,\sigma(-z_k)\,(1 - e^{z_k - z_{k-1}})`, which keeps full precision in
-    the tails.
+    .. math:: p_k = \sigma(z_{k-1}) - \sigma(z_k) = \sigma(z_{k-1})\,\sigma(-z_k)\,(1 - e^{z_k - z_{k-1}})
+
+    The second form, which is what is computed, keeps full precision in the tails.
+
+    Parameters
+    ----------
+    logits : array-like of shape (n, K - 1)
+        Logits of :math:`P(Y > k)` for ``k = 0 .. K-2``, which must not increase along a row.
+
+    Returns
+    -------
+    array of float64 of shape (n, K)
+        Class probabilities.
 
     Examples
     --------
@@ -90,7 +137,11 @@ def from_cumulative_logits(logits: Any) -> NDArray[np.float64]:
 def from_logprobs(
     rows: Iterable[Mapping[str, float] | Sequence[Mapping[str, Any]]], classes: Sequence[Any]
 ) -> NDArray[np.float64]:
-    """Class probabilities from the top token log-probabilities of a language model that answers with a label.
+    r"""Class probabilities from the token log-probabilities of a language model that answers with a label.
+
+    .. math:: p_k = \frac{e^{s_k}}{\sum_{i} e^{s_i}}
+
+    over the labels among the candidates, :math:`s_k` being the log-probability of label ``k``.
 
     Parameters
     ----------
@@ -100,6 +151,11 @@ def from_logprobs(
     classes : sequence
         The labels in order. Tokens are compared with them without surrounding white space; a label that is
         not among the candidates gets probability 0, and the others share what is left in proportion.
+
+    Returns
+    -------
+    array of float64 of shape (n, K)
+        Class probabilities.
 
     Examples
     --------

@@ -59,14 +59,16 @@ class AnySteps(Protocol):
 
 
 class RiskCurve:
-    """For each level, the total loss once the labels at that level have dropped out.
+    r"""The total loss of the calibration rows at every threshold (paper, Eq. 3).
 
-    The total loss at threshold ``tau`` counts every step at a level below ``tau``. It is a whole number of
-    ``unit``, so sums and comparisons are exact. One curve answers every ``alpha``: the first in O(n), and in
+    .. math:: \tau \mapsto \sum_{i=1}^n L_i(\tau)
+
+    It counts every step of a row's loss at a level below :math:`\tau`, in whole numbers of ``unit``, so sums
+    and comparisons are exact. One curve answers every ``alpha``: the first in O(n), and in
     O(log n) once it is sorted, which the first look at ``levels``, ``totals`` or ``most_tied`` does.
 
     Where the rows were too many for one machine, the curve is known in windows around the thresholds that
-    were asked for, and what it does not tell is a :class:`ordinalrisk.windows.NotKnownError`.
+    were asked for, and what it does not tell is a :exc:`~ordinalrisk.windows.NotKnownError`.
 
     Attributes
     ----------
@@ -88,6 +90,10 @@ class RiskCurve:
         ``B``, the largest loss a row can have.
     most_tied : int
         ``M`` of Theorem 4 as observed: the most rows whose loss steps at one level.
+
+    References
+    ----------
+    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023: Eq. 3, Theorem 4.
 
     Examples
     --------
@@ -120,7 +126,28 @@ class RiskCurve:
     def from_steps(
         cls, at: NDArray[np.float64], by: NDArray[Any], *, unit: Fraction, n_rows: int, bound: Fraction
     ) -> RiskCurve:
-        """The curve of losses that step up at the levels ``at`` by so many units each."""
+        """The curve of losses that step up at some levels by so many units each.
+
+        Parameters
+        ----------
+        at : array of float64
+            The level of each step, in any order.
+        by : array of int
+            By how many units the loss steps up there.
+        unit, n_rows, bound
+            As for the class.
+
+        Returns
+        -------
+        RiskCurve
+            With equal levels joined.
+
+        Examples
+        --------
+        >>> steps = np.array([0.3, 0.1, 0.1]), np.array([1, 1, 1])
+        >>> RiskCurve.from_steps(*steps, unit=Fraction(1), n_rows=4, bound=Fraction(1)).levels
+        array([0.1, 0.3])
+        """
         return cls(Steps(at, by, int(bound / unit)), unit=unit, n_rows=n_rows, bound=bound)
 
     @property
@@ -158,17 +185,71 @@ class RiskCurve:
         return in_order
 
     def total_loss(self, threshold: float) -> Fraction:
-        """The sum of the calibration rows' losses at ``threshold``, exactly."""
+        r"""The sum of the calibration rows' losses, exactly: :math:`\sum_i L_i(\tau)` of the paper's Eq. 3.
+
+        Parameters
+        ----------
+        threshold : float
+            Where labels whose level is lower drop out.
+
+        Returns
+        -------
+        Fraction
+            In units of the loss.
+
+        Examples
+        --------
+        >>> steps = np.array([0.3, 0.1, 0.1]), np.array([1, 1, 1])
+        >>> curve = RiskCurve.from_steps(*steps, unit=Fraction(1, 3), n_rows=4, bound=Fraction(1))
+        >>> curve.total_loss(0.2)
+        Fraction(2, 3)
+        """
         return self._in_order().total_below(threshold) * self.unit
 
     def risk(self, threshold: float) -> float:
-        """The mean loss of the calibration rows at ``threshold``."""
+        r"""The mean loss of the calibration rows: :math:`\frac{1}{n} \sum_i L_i(\tau)`.
+
+        Parameters
+        ----------
+        threshold : float
+            Where labels whose level is lower drop out.
+
+        Returns
+        -------
+        float
+            In units of the loss; the weighted mean where rows are weighted.
+
+        Examples
+        --------
+        >>> steps = np.array([0.3, 0.1, 0.1]), np.array([1, 1, 1])
+        >>> RiskCurve.from_steps(*steps, unit=Fraction(1), n_rows=4, bound=Fraction(1)).risk(0.2)
+        0.5
+        """
         return float(self.total_loss(threshold) / self.weight)
 
     def first_level_above(self, budget: Fraction) -> float:
-        """The largest threshold whose total loss is at most ``budget``.
+        r"""The largest threshold whose total loss is at most ``budget``.
 
-        Infinite if every step fits, minus infinity if nothing can: a total loss is never negative.
+        .. math:: \sup \{ \tau : \sum_i L_i(\tau) \le b \}
+
+        With :math:`b = (n + 1)\,\alpha - B` it is the calibrated threshold (paper, Eq. 3).
+
+        Parameters
+        ----------
+        budget : Fraction
+            What the losses may add up to.
+
+        Returns
+        -------
+        float
+            Infinite if every step fits, minus infinity if nothing can: a total loss is never negative.
+
+        Examples
+        --------
+        >>> steps = np.array([0.3, 0.1, 0.1]), np.array([1, 1, 1])
+        >>> curve = RiskCurve.from_steps(*steps, unit=Fraction(1), n_rows=4, bound=Fraction(1))
+        >>> curve.first_level_above(Fraction(1)), curve.first_level_above(Fraction(3))
+        (0.1, inf)
         """
         if budget < 0:
             return -math.inf

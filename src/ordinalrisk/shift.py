@@ -20,6 +20,8 @@ from ordinalrisk.probabilities import as_matrix
 from ordinalrisk.splitting import split_folds
 from ordinalrisk.text_table import listed
 
+__all__ = ["covariate_ratios", "effective_rows", "label_ratios"]
+
 Ratios = NDArray[np.float64]
 
 _ROUNDING = 1e-9  # of a solved system
@@ -120,7 +122,19 @@ def covariate_ratios(
 
 
 def effective_rows(weights: Any) -> float:
-    r"""How many rows of equal weight tell as much: :math:`(\sum_i w_i)^2 / \sum_i w_i^2`.
+    r"""How many rows of equal weight tell as much.
+
+    .. math:: \frac{(\sum_i w_i)^2}{\sum_i w_i^2}
+
+    Parameters
+    ----------
+    weights : array-like of shape (n,)
+        The weight of each row, not negative.
+
+    Returns
+    -------
+    float
+        From 1, where one row has all the weight, to ``n``.
 
     Examples
     --------
@@ -159,17 +173,17 @@ def label_ratios(proba_cal: Any, y_cal: Any, proba_new: Any, *, classes: Any = N
     proba_new : array-like of shape (m, K)
         Class probabilities of new rows.
     classes : sequence, optional
-        The labels in order, as for :class:`RiskController`.
-
-    Warns
-    -----
-    UserWarning
-        Where that was needed: the predictions then tell little about some classes.
+        The labels in order, as for :class:`~ordinalrisk.RiskController`.
 
     Returns
     -------
     array of float of shape (K,)
         :math:`q_k / p_k`, the weight of each class: ``controller.calibrate(..., class_weight=ratios)``.
+
+    Warns
+    -----
+    UserWarning
+        Where that was needed: the predictions then tell little about some classes.
 
     References
     ----------

@@ -29,7 +29,23 @@ class TradeOff:
     comparisons: tuple[Comparison, ...]
 
     def to_pandas(self) -> pd.DataFrame:
-        """A pandas frame with a row for each loss and ``alpha``."""
+        """A pandas frame with a row for each loss and ``alpha``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns loss, growth, alpha, risk, risk_low, risk_high, mean_size, single_labels,
+            coverage and certified.
+
+        Examples
+        --------
+        >>> proba, y = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 20, [1, 1, 2, 0, 2, 2] * 10
+        >>> frame = trade_off(proba, y, losses={"coverage": "coverage"}, alphas=[0.1, 0.2]).to_pandas()
+        >>> frame[["loss", "alpha", "mean_size"]]
+               loss  alpha  mean_size
+        0  coverage    0.1   1.666667
+        1  coverage    0.2   1.666667
+        """
         import pandas as pd
 
         return pd.DataFrame(
@@ -88,10 +104,12 @@ def trade_off(
 
     Parameters
     ----------
-    proba, y, losses, alphas, classes, folds, seed, clusters
+    proba, y, losses, alphas
         As for :func:`compare`.
     growth : GrowthRule or str
         How intervals grow.
+    classes, folds, seed, clusters
+        As for :func:`compare`.
 
     Returns
     -------

@@ -27,6 +27,7 @@ from ordinalrisk.datasets.images import (
 )
 
 GRADES = ["No DR", "Mild", "Moderate", "Severe", "Proliferative"]
+"""The grades of diabetic retinopathy in order."""
 
 _LABELS = "trainLabels.csv"
 _LEVELS = ("0", "1", "2", "3", "4")
@@ -37,7 +38,7 @@ _SPLITS = ("train", "val", "test")
 def load_kaggle_retinopathy(
     folder: str | PathLike[str], image_size: int = 128, *, track: Track = iter
 ) -> ImageData:
-    """The labelled images of the "Diabetic Retinopathy Detection" competition.
+    r"""The labelled images of the "Diabetic Retinopathy Detection" competition (paper, Section 3.3).
 
     Parameters
     ----------
@@ -57,6 +58,18 @@ def load_kaggle_retinopathy(
     References
     ----------
     Kaggle, EyePACS. Diabetic Retinopathy Detection. 2015.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from PIL import Image
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "trainLabels.csv").write_text("image,level\n10_left,0\n10_right,2\n")
+    ...     for name in ("10_left", "10_right"):
+    ...         Image.new("RGB", (40, 40)).save(Path(folder, f"{name}.jpeg"))
+    ...     data = load_kaggle_retinopathy(folder, image_size=8)
+    >>> data.images.shape, data.y.tolist(), data.groups.tolist()
+    ((2, 8, 8, 3), [0, 2], [0, 0])
     """
     folder = Path(folder)
     grades = _kaggle_grades(folder / _LABELS)
@@ -94,7 +107,13 @@ def load_kaggle_retinopathy(
 
 
 class RetinaMNIST(NamedTuple):
-    """The official splits."""
+    """The official splits.
+
+    Attributes
+    ----------
+    train, val, test : ImageData
+        The images to train with, to choose with and to test with.
+    """
 
     train: ImageData
     val: ImageData
@@ -120,6 +139,19 @@ def load_retinamnist(path: str | PathLike[str], image_size: int | None = None) -
     ----------
     Yang et al. MedMNIST v2 - A large-scale lightweight benchmark for 2D and 3D biomedical image
     classification. Scientific Data 2023.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> arrays = {}
+    >>> for split in ("train", "val", "test"):
+    ...     arrays[f"{split}_images"] = np.zeros((2, 28, 28, 3), np.uint8)
+    ...     arrays[f"{split}_labels"] = np.array([[0], [4]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/retinamnist.npz", **arrays)
+    ...     data = load_retinamnist(f"{folder}/retinamnist.npz")
+    >>> data.train.images.shape, data.test.captions
+    ((2, 28, 28, 3), ['No DR', 'Proliferative'])
     """
     arrays = _npz_arrays(
         Path(path), [f"{split}_{part}" for split in _SPLITS for part in ("images", "labels")]

@@ -37,7 +37,7 @@ def simulated_classes(
 
     References
     ----------
-    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023. Section "Simulated Data".
+    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023: Section 3.1.
 
     Examples
     --------

@@ -26,6 +26,7 @@ from ordinalrisk.datasets.images import (
 )
 
 AGE_GROUPS = [f"{age}-{age + 4}" for age in range(0, 100, 5)]
+"""The twenty age groups in order, of five years each."""
 
 _NAME = re.compile(r"(?P<age>[0-9]+)_[01]_[0-4]_[0-9]+.*\.(jpe?g|png)", re.IGNORECASE | re.DOTALL)
 _YEARS_PER_GROUP = 5
@@ -33,7 +34,7 @@ _TOO_OLD = 100
 
 
 def load_utkface(path: str | PathLike[str], image_size: int = 128, *, track: Track = iter) -> ImageData:
-    """Faces of people below 100, labelled by age in groups of five years.
+    """Faces of people below 100, labelled by age in groups of five years (paper, Section 3.2).
 
     Parameters
     ----------
@@ -57,8 +58,13 @@ def load_utkface(path: str | PathLike[str], image_size: int = 128, *, track: Tra
 
     Examples
     --------
-    >>> AGE_GROUPS[0], AGE_GROUPS[-1], len(AGE_GROUPS)
-    ('0-4', '95-99', 20)
+    >>> import tempfile
+    >>> from PIL import Image
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Image.new("RGB", (40, 40)).save(Path(folder, "23_0_1_20170109.jpg"))
+    ...     data = load_utkface(folder, image_size=8)
+    >>> data.images.shape, AGE_GROUPS[data.y[0]]
+    ((1, 8, 8, 3), '20-24')
     """
     with _all_files(Path(path)) as files:
         known: list[tuple[int, ImageFile]] = []

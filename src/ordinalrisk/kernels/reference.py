@@ -145,7 +145,7 @@ def paper_levels(p: Row, costs: GainTables, left: Row, right: Row, m: int) -> li
     """The neighbour that removes more risk joins next, the left one on a tie (Algorithms 1 and 3).
 
     Its level is what the paper compares with lambda before it joins: ``1 - sum of h_i p_i`` over the
-    interval for a weighted loss (Eq. 6), the model's risk of the interval for any other (Eq. 11).
+    interval for a weighted loss (Eq. 7), the model's risk of the interval for any other (Eq. 11).
     """
     K = len(p)
     level = [inf] * K

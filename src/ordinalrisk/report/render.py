@@ -62,6 +62,16 @@ def render(summary: Summary) -> str:
         If plotly or jinja2 is missing.
     ValueError
         If ``summary`` is not one of a report.
+
+    Examples
+    --------
+    >>> from ordinalrisk import RiskController
+    >>> from ordinalrisk.report import summarise
+    >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 7
+    >>> controller = RiskController(alpha=0.1).calibrate(proba, [1, 2, 2] + [0, 1, 2] * 6)
+    >>> page = render(summarise(controller, proba, [0, 1, 2] * 7))
+    >>> page.startswith("<!DOCTYPE html>")
+    True
     """
     if summary.get("format") != "ordinalrisk report" or summary.get("schema_version") != 1:
         raise ValueError(

@@ -44,7 +44,7 @@ class ReportSummary:
     controller : RiskController
         Calibrated, with a growth rule that finds its own point labels.
     seed : int, optional
-        For randomized sets, as for :meth:`RiskController.predict_set`.
+        For randomized sets, as for :meth:`ordinalrisk.RiskController.predict_set`.
     unseen_groups : {"error", "full"}
         What becomes of rows of a group without calibration rows.
     first_row : int
@@ -122,14 +122,23 @@ class ReportSummary:
         Parameters
         ----------
         proba : array-like of shape (n, K)
-            Class probabilities, as for :meth:`RiskController.predict_set`, on the host.
+            Class probabilities, as for :meth:`ordinalrisk.RiskController.predict_set`, on the host.
         y : array-like of shape (n,)
             The true labels, of the controller's classes.
         cases : mapping, optional
             For each name of a column one value for each row. The first 6 columns are shown in the tables of
             cases; every batch has the same.
         groups, clusters, sample_weight : array-like of shape (n,), optional
-            Those that the calibration was made with, as for :meth:`RiskController.calibrate`.
+            Those that the calibration was made with, as for :meth:`ordinalrisk.RiskController.calibrate`.
+
+        Examples
+        --------
+        >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 7
+        >>> controller = RiskController(alpha=0.1).calibrate(proba, [1, 2, 2] + [0, 1, 2] * 6)
+        >>> summary = ReportSummary(controller)
+        >>> summary.add(proba, [0, 1, 2] * 7, cases={"id": range(21)})
+        >>> summary.n_rows
+        21
         """
         extras = RowExtras(groups, clusters, sample_weight)
         matrix, labels = self._checked(proba, y)
@@ -146,8 +155,8 @@ class ReportSummary:
         """Take in the summary of the rows that directly follow, which is left as it is; gives this one.
 
         The result is the summary of all rows, and they can be merged in any grouping as long as they stay in
-        order. Only the fingerprint tells: with more than one part that has rows it is made of theirs, as
-        :func:`ordinalrisk.fingerprint.of_parts` does. Rows that are added after a merge are a part too.
+        order. Only the fingerprint tells: with more than one part that has rows it is made of theirs. Rows
+        that are added after a merge are a part too.
 
         A summary that was pickled has left the controller behind. It can still be merged with others, and is
         finished by a last merge into a new one.
@@ -156,6 +165,11 @@ class ReportSummary:
         ----------
         other : ReportSummary
             Of the same calibration, seed and ``unseen_groups``; its ``first_row`` is the row that comes next.
+
+        Returns
+        -------
+        ReportSummary
+            Itself.
 
         Examples
         --------
@@ -232,6 +246,20 @@ class ReportSummary:
             Where the calibration and the test rows came from, to be shown.
         columns : mapping, optional
             Which columns held the scores and the label; by default those that the calibration remembers.
+
+        Returns
+        -------
+        dict
+            Numbers and text only, as JSON has them.
+
+        Examples
+        --------
+        >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 7
+        >>> controller = RiskController(alpha=0.1).calibrate(proba, [1, 2, 2] + [0, 1, 2] * 6)
+        >>> summary = ReportSummary(controller)
+        >>> summary.add(proba, [0, 1, 2] * 7)
+        >>> summary.finish(test_file="test.csv")["test"]["file"]
+        'test.csv'
         """
         if not self.n_rows:
             raise ValueError("There are no test rows to report on.")
@@ -354,6 +382,11 @@ def summarise(
         As for :class:`ReportSummary`.
     calibration_file, test_file, columns
         As for :meth:`ReportSummary.finish`.
+
+    Returns
+    -------
+    dict
+        Numbers and text only, as JSON has them.
 
     Examples
     --------

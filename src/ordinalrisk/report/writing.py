@@ -30,10 +30,12 @@ def write_report(
 
     Parameters
     ----------
-    controller, proba, y, cases, groups, clusters, sample_weight, seed, unseen_groups
+    controller, proba, y
         As for :func:`summarise`.
     path : path
         Of the page. The JSON file has the same name with the ending ``.json``.
+    cases, groups, clusters, sample_weight, seed, unseen_groups
+        As for :func:`summarise`.
 
     Examples
     --------
@@ -61,7 +63,26 @@ def write_report(
 
 
 def write_summary(summary: dict[str, Any], path: str | PathLike[str]) -> None:
-    """Write a summary as an HTML page and as JSON, each whole or not at all."""
+    """Write a summary as an HTML page and as JSON, each whole or not at all.
+
+    Parameters
+    ----------
+    summary : dict
+        What :func:`summarise` or :meth:`ReportSummary.finish` returns.
+    path : path
+        Of the page. The JSON file has the same name with the ending ``.json``.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 7
+    >>> controller = RiskController(alpha=0.1).calibrate(proba, [1, 2, 2] + [0, 1, 2] * 6)
+    >>> summary = summarise(controller, proba, [0, 1, 2] * 7)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_summary(summary, f"{folder}/report.html")
+    ...     print(sorted(os.listdir(folder)))
+    ['report.html', 'report.json']
+    """
     page, data = render(summary), json.dumps(summary, allow_nan=False, separators=(",", ":"))
     with replacing(path) as html, replacing(_beside(path)) as beside:
         html.write_text(page, encoding="utf-8")

@@ -1,0 +1,117 @@
+r"""
+Choosing a loss
+===============
+
+A loss says what it costs when the range misses the truth. It is the one thing about your work that the
+library can't know. Ask yourself: **which miss hurts?**
+
+============================================  ====================================================
+if you say                                    then it is
+============================================  ====================================================
+a miss is a miss                              ``"coverage"``, the default
+misses of some classes are worse              ``WeightedLoss([1, 1, 1, 2, 5])``
+missing by two labels is worse than by one    ``DivergenceLoss()``, or with ``power=2``
+labels are years, or euros                    ``DivergenceLoss(positions=[18, 25, 35, 50, 65])``
+too low is worse than too high                ``DivergenceLoss(under=5)``
+we have a table of costs                      ``CostTableLoss(table)``
+============================================  ====================================================
+
+This page takes the survey of :doc:`/tutorial/first_intervals` and looks what each choice
+does to the ranges.
+"""
+
+import matplotlib.pyplot as plt
+import statsmodels.api as sm
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import ordinalrisk as orisk
+from ordinalrisk.palette import BLUE, ORANGE
+
+answers = sm.datasets.fair.load_pandas().data
+rating = answers.pop("rate_marriage").astype(int).to_numpy() - 1
+train, held_out = orisk.split_rows(len(answers), share=1 / 3, seed=0)
+half, other_half = orisk.split_rows(len(held_out), seed=0)
+calibration, later = held_out[half], held_out[other_half]
+model = make_pipeline(StandardScaler(), LogisticRegression()).fit(
+    answers.iloc[train], rating[train]
+)
+proba = model.predict_proba(answers.iloc[calibration])
+proba_later = model.predict_proba(answers.iloc[later])
+
+# %%
+# A loss is a table
+# -----------------
+#
+# Whatever the words, what comes out is a table: in row ``y`` and column ``k``, the cost when the
+# truth is ``y`` and the end of the range that is nearest to it is ``k``. Nothing on the diagonal,
+# more when further away. Here a rating that is overlooked on the poor side costs three times as
+# much as one on the good side:
+
+worried = orisk.DivergenceLoss(over=3)
+worried.cost_table(5).round(2)
+
+# %%
+# (``over`` because the range lies *over* the truth when a poor marriage is overlooked.) By
+# default tables are divided by their largest cost, so that ``alpha`` is a share of the worst
+# miss. ``normalize=False`` keeps the units, and ``alpha=0.3`` means three tenths of a rating.
+#
+# Four losses side by side
+# ------------------------
+#
+# The same model, the same rows, the same mean number of labels:
+# :func:`~ordinalrisk.alpha_for_size` finds the ``alpha`` at which each loss gives 2.5 labels on
+# average, so that only the *placing* of the labels differs.
+
+losses = {
+    "coverage": orisk.WeightedLoss(),
+    "poor ratings weigh more": orisk.WeightedLoss([8, 4, 2, 1, 1]),
+    "distance": orisk.DivergenceLoss(),
+    "distance, over costs 3": worried,
+}
+found = {}
+for name, loss in losses.items():
+    controller = orisk.RiskController(loss, alpha=0.1).calibrate(
+        proba, rating[calibration]
+    )
+    alpha = orisk.alpha_for_size(controller, proba_later, 2.5)
+    sets = found[name] = controller.predict_set(proba_later, alpha=alpha)
+    risk = orisk.metrics.risk(rating[later], sets, loss)
+    print(
+        f"{name:24} alpha {float(alpha):.3f}  risk {risk:.3f}  labels {sets.size.mean():.2f}"
+    )
+
+# %%
+# Under equal size, weights and asymmetric distances buy coverage of the rare poor ratings with
+# coverage of the frequent good ones. That is what was asked for.
+
+figure, panels = plt.subplots(1, 4, figsize=(8, 2.7), sharey=True)
+for axes, (name, sets) in zip(panels, found.items(), strict=True):
+    coverage = orisk.metrics.class_coverage(rating[later], sets)
+    axes.bar(range(1, 6), coverage, color=[ORANGE, ORANGE, BLUE, BLUE, BLUE])
+    axes.set_title(name, fontsize=9)
+    axes.set(xlabel="true rating", xticks=range(1, 6))
+panels[0].set_ylabel("share covered")
+figure.suptitle("The same labels, placed for another purpose", x=0.01, ha="left")
+figure.show()
+
+poor = {
+    name: orisk.metrics.class_coverage(rating[later], sets)[1]
+    for name, sets in found.items()
+}
+assert poor["poor ratings weigh more"] > poor["coverage"]
+assert poor["distance, over costs 3"] > poor["distance"]
+
+# %%
+# If no sentence fits
+# -------------------
+#
+# - You know the coverage that you want of each class: :func:`~ordinalrisk.weights_for_coverage`
+#   finds the weights.
+# - You want a promise for each class, not for the average: that is not a loss but a guarantee,
+#   ``RiskController(condition_on="label")``. See :doc:`/guarantees`.
+# - You want to see all losses with all growth rules on your own rows: ``ordinalrisk compare
+#   scores.csv``, or :func:`~ordinalrisk.compare`.
+#
+# The next question is how much risk to take: :doc:`/tutorial/choosing_alpha`.

@@ -1,0 +1,104 @@
+"""
+From probabilities to intervals
+===============================
+
+You have a model with ``predict_proba``. At the end of this page you have, for each case, a range of labels
+that misses the truth in at most one case out of ten.
+
+The data are answers to a survey. In 1974 a magazine asked its readers about their marriages, and 6,366 women
+rated theirs from *very poor* to *very good* and told a few things more: age, years married, children,
+religiousness, education. The table comes with statsmodels.
+"""
+
+import matplotlib.pyplot as plt
+import statsmodels.api as sm
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import ordinalrisk as orisk
+
+answers = sm.datasets.fair.load_pandas().data
+rating = answers.pop("rate_marriage").astype(int) - 1
+RATINGS = ["very poor", "poor", "fair", "good", "very good"]
+answers.head(3)
+
+# %%
+# Three parts
+# -----------
+#
+# One part of the rows trains the model. Another, which the model has never seen, calibrates. A
+# third plays the women who come later, so that we can look whether the promise is kept.
+
+train, held_out = orisk.split_rows(len(answers), share=1 / 3, seed=0)
+half, other_half = orisk.split_rows(len(held_out), seed=0)
+calibration, later = held_out[half], held_out[other_half]
+
+model = make_pipeline(StandardScaler(), LogisticRegression())
+model.fit(answers.iloc[train], rating.iloc[train])
+proba = model.predict_proba(answers.iloc[calibration])
+proba[:3].round(2)
+
+# %%
+# The model is not very sure of anything: nothing in these answers gives a marriage away. That is
+# no obstacle. What follows holds for any model; a weak one gets wider ranges.
+#
+# Two lines
+# ---------
+#
+# Rows with known labels go into :meth:`~ordinalrisk.RiskController.calibrate`, new ones into
+# :meth:`~ordinalrisk.RiskController.predict_set`. The columns of the probabilities are in the
+# order of the labels.
+
+controller = orisk.RiskController(alpha=0.1, classes=RATINGS)
+controller.calibrate(proba, rating.iloc[calibration].map(RATINGS.__getitem__))
+sets = controller.predict_set(model.predict_proba(answers.iloc[later]))
+print(sets[:5])
+
+# %%
+# And what is promised, in words that can be passed on:
+
+print(controller.guarantee())
+
+# %%
+# ``sets`` has a ``lower`` and an ``upper`` label, a ``size``, and becomes a table when asked:
+
+sets[:5].to_pandas()
+
+# %%
+# Is it true?
+# -----------
+#
+# The later women rated their marriages too. The share of ranges that miss should be about
+# ``alpha``, give or take what chance does to this many rows, which ``confidence`` puts around it:
+
+truth = rating.iloc[later].map(RATINGS.__getitem__)
+print("share missed:", orisk.metrics.risk(truth, sets, confidence=0.95))
+print("labels in a range:", round(orisk.metrics.mean_size(sets), 2))
+assert orisk.metrics.risk(truth, sets, confidence=0.95).low <= 0.1
+
+# %%
+# Eight of them, with the probability of each label in the background. A disc is a rating inside
+# the range, a cross one that was missed:
+
+figure, axes = plt.subplots(figsize=(7.2, 3.8))
+orisk.plots.plot_intervals(
+    sets, truth, model.predict_proba(answers.iloc[later]), rows=range(12, 20), ax=axes
+)
+axes.set_title("Eight women who were not calibrated with")
+figure.show()
+
+# %%
+# What you need for your own model
+# --------------------------------
+#
+# - The probabilities of each class, one column a label, in order. Logits, cumulative heads and
+#   token log-probabilities become probabilities with :mod:`ordinalrisk.probabilities`.
+# - Some hundred labelled rows *that the model was not trained on*, drawn the same way as the
+#   cases to come. With fewer than ``1 / alpha - 1`` of them nothing can be certified, and a
+#   warning says so.
+# - If the model is a scikit-learn estimator, :class:`~ordinalrisk.OrdinalRiskClassifier` does the
+#   holding out.
+#
+# A miss by one label counted as much here as a miss by four. If that is not what you care about,
+# go on with :doc:`/tutorial/choosing_a_loss`.

@@ -1,0 +1,127 @@
+"""The built site, as a reader meets it: links lead somewhere, all is local, no page is too wide.
+
+``make docs`` runs this after the build; ``python -m pytest docs/test_site.py`` does so alone.
+"""
+
+import os
+import sys
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from browser import running_chromium
+
+SITE = Path(os.environ.get("ORDINALRISK_SITE", Path(__file__).parent / "_build" / "html"))
+PAGES = sorted(
+    page for page in SITE.rglob("*.html") if page.name != "report.html" and "_static" not in page.parts
+)
+LOADED = {"img": "src", "script": "src", "iframe": "src", "source": "src", "video": "src", "link": "href"}
+# Wherever a page could break: tables, formulas, code, cards, pictures, the report.
+LOOKED_AT = [
+    "index",
+    "tutorial/index",
+    "tutorial/first_intervals",
+    "tutorial/reading_the_report",
+    "concepts/frontier",
+    "concepts/growth",
+    "gallery/index",
+    "reference/index",
+    "reference/losses",
+    "reference/command_line",
+    "guarantees",
+    "reproduction",
+    "scale",
+    "maintaining/architecture",
+]
+
+
+def name(page):
+    return str(page.relative_to(SITE).with_suffix(""))
+
+
+class Tags(HTMLParser):
+    """The tags of a page, each with its attributes."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found = []
+        self.feed(page.read_text())
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+
+@cache
+def tags(page):
+    return Tags(page).found
+
+
+@cache
+def anchors(page):
+    return {given["id"] for _, given in tags(page) if "id" in given}
+
+
+def test_the_site_is_built():
+    assert SITE / "index.html" in PAGES
+    assert len(PAGES) > 40
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page):
+    dead = []
+    for link in [given["href"] for tag, given in tags(page) if tag == "a" and "href" in given]:
+        parts = urlsplit(link)
+        if parts.scheme or parts.netloc:
+            continue
+        target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+        named = unquote(parts.fragment)
+        if not target.is_file() or (named and target.suffix == ".html" and named not in anchors(target)):
+            dead.append(link)
+    assert not dead
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_nothing_is_loaded_from_elsewhere(page):
+    loaded = [given[LOADED[tag]] for tag, given in tags(page) if tag in LOADED and LOADED[tag] in given]
+    assert not [address for address in loaded if urlsplit(address).netloc]
+    local = [unquote(urlsplit(address).path) for address in loaded if not urlsplit(address).scheme]
+    assert not [path for path in local if not (page.parent / path).exists()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_pictures_say_what_they_show(page):
+    """A thumbnail stands beside its title, which says it already."""
+    pictures = [given for tag, given in tags(page) if tag == "img" and "thumb" not in given.get("src", "")]
+    assert not [given.get("src") for given in pictures if not given.get("alt", "").strip()]
+
+
+@pytest.fixture(scope="session")
+def browser():
+    yield from running_chromium()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_pages_in_a_browser(browser, width, scheme):
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    tab = context.new_page()
+    complaints = []
+    tab.on(
+        "console",
+        lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None,
+    )
+    tab.on(
+        "request", lambda request: complaints.append(request.url) if request.url.startswith("http") else None
+    )
+    tab.on("requestfailed", lambda request: complaints.append(request.url))
+    for page in LOOKED_AT:
+        tab.goto((SITE / f"{page}.html").as_uri())
+        tab.wait_for_function("document.documentElement.dataset.theme")
+        assert tab.evaluate("document.documentElement.dataset.theme") == scheme
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width, page
+        assert not complaints, page
+    context.close()

@@ -1,0 +1,101 @@
+"""
+A Dask run: the same threshold, bit for bit
+===========================================
+
+Scores often lie in many files, perhaps on many machines. Dask arrays and frames go in where arrays do: the
+rows stay where they are, and a few questions to the files find the threshold that one machine with all rows
+would find.
+"""
+
+import tempfile
+from pathlib import Path
+
+import dask.dataframe as dd
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+import ordinalrisk as orisk
+from ordinalrisk.palette import BLUE, GREY, INK, ORANGE
+
+# %%
+# As an example, the 17,000 faces of :doc:`/gallery/age_in_years` in eight Parquet files. As
+# happens with files, they are not alike: the faces are sorted by age, so the first file has
+# infants and the last one grandparents.
+
+scores = pd.read_csv("../docs/scores/utkface.csv.gz").sort_values("label")
+columns = [f"p{k}" for k in range(20)]
+table = pd.DataFrame(orisk.softmax(scores.filter(like="logit")), columns=columns)
+table["label"] = scores["label"].to_numpy()
+parts = [table.iloc[rows] for rows in np.array_split(np.arange(len(table)), 8)]
+
+folder = tempfile.TemporaryDirectory()
+for i, part in enumerate(parts):
+    part.to_parquet(Path(folder.name) / f"part-{i}.parquet")
+
+# %%
+# ``calibrate`` computes at once. Intervals wait until someone asks for them: a metric, a look at
+# some rows, or writing them file by file.
+
+frame = dd.read_parquet(folder.name)
+controller = orisk.RiskController(alpha=0.1).calibrate(frame[columns], frame["label"])
+sets = controller.predict_set(frame[columns])
+print(controller)
+print(sets)
+print(
+    f"missed {orisk.metrics.risk(frame['label'], sets):.4f}, mean size {orisk.metrics.mean_size(sets):.3f}"
+)
+sets.to_dask_dataframe(beside=frame[["label"]]).head(3)
+
+# %%
+# All rows in the memory of one machine give the same number, to the last bit.
+
+alone = orisk.RiskController(alpha=0.1).calibrate(table[columns], table["label"])
+print(controller.threshold_.hex(), alone.threshold_.hex())
+assert controller.threshold_ == alone.threshold_
+assert sets.compute() == alone.predict_set(table[columns])
+
+# %%
+# That is not what one would get from the files one by one. Each grey line is the mean loss of one
+# file at every threshold, and each grey dot the threshold that this file would have chosen; their
+# average is not the right one. The blue line is that of all rows together.
+
+figure, axes = plt.subplots(figsize=(7.2, 4))
+thresholds = []
+for part in parts:
+    own = orisk.RiskController(alpha=0.1).calibrate(part[columns], part["label"])
+    thresholds.append(own.threshold_)
+    curve = own.risk_curve_
+    axes.plot(curve.levels, curve.totals / curve.n_rows, color=GREY, linewidth=1.2)
+    axes.plot(own.threshold_, 0.1, "o", color=GREY, markersize=7)
+curve = alone.risk_curve_
+axes.plot(curve.levels, curve.totals / curve.n_rows, color=BLUE, linewidth=2.5)
+axes.plot(
+    controller.threshold_,
+    0.1,
+    "o",
+    color=ORANGE,
+    markersize=11,
+    markeredgecolor="white",
+)
+axes.axhline(0.1, color=INK, linestyle="--", linewidth=1, zorder=0)
+axes.annotate("alpha", (0.3, 0.1), (0, 4), textcoords="offset points", ha="right")
+axes.annotate(
+    "all rows",
+    (0.18, curve.risk(0.18)),
+    (6, -12),
+    textcoords="offset points",
+    color=BLUE,
+)
+axes.set(xlim=(0, 0.3), ylim=(0, 0.6), xlabel="threshold", ylabel="mean loss")
+axes.set_title("Every file has its own curve; the threshold is that of all rows")
+assert np.mean(thresholds) > 1.2 * controller.threshold_
+folder.cleanup()
+plt.show()
+
+# %%
+# Here the files were read by threads of this process. On a cluster one line comes first, ``client
+# = distributed.Client("tcp://10.0.0.1:8786")``, and paths are such that all machines see them, as
+# ``s3://bucket/*.parquet``. Nothing else changes. With more rows than fit on one machine, only
+# the part of the curve around the threshold comes back, so other risks are named beforehand with
+# ``more_alphas``; :doc:`/scale` has what is sent, what it costs and what it can't do.

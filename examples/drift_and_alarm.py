@@ -1,0 +1,113 @@
+"""
+Drift: an alarm, and intervals that follow
+==========================================
+
+A calibration is a promise about cases like those it saw. Here they change: a service that estimates ages
+from photographs starts with visitors of all ages, and then its public grows older, for whom the network is
+less sure. A :class:`~ordinalrisk.RiskMonitor` notices from the labels as they come in, and an
+:class:`~ordinalrisk.OnlineRiskController` adapts.
+
+The faces and scores are those of :doc:`/gallery/age_in_years`; only the order in which they come is made up.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+import ordinalrisk as orisk
+from ordinalrisk.palette import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION
+
+scores = pd.read_csv("../docs/scores/utkface.csv.gz")
+proba = orisk.softmax(scores.filter(like="logit"))
+group = scores["label"].to_numpy()
+calibration, rest = orisk.split_rows(len(scores), share=0.3)
+
+# %%
+# A stream of 4,500 visitors. The first 1,500 are drawn as the calibration was. Then the share of
+# people over fifty rises, step by step. Nobody comes twice.
+
+rng = np.random.default_rng(0)
+old, young = (
+    rng.permutation(rest[group[rest] >= 10]),
+    rng.permutation(rest[group[rest] < 10]),
+)
+share = np.interp(np.arange(4_500), [1_500, 3_000], [len(old) / len(rest), 0.8])
+is_old = rng.random(4_500) < share
+stream = np.empty(4_500, int)
+stream[is_old], stream[~is_old] = old[: is_old.sum()], young[: (~is_old).sum()]
+
+# %%
+# The fixed controller is calibrated once. With ``delta=0.1`` its risk is within ``alpha`` with
+# confidence, so that an alarm is about a change and not about an unlucky draw. The monitor looks
+# at each label that becomes known; however often it looks, the probability that it ever rings in
+# vain is at most 0.05.
+
+fixed = orisk.RiskController(alpha=0.1, delta=0.1).calibrate(
+    proba[calibration], group[calibration]
+)
+fixed_sets = fixed.predict_set(proba[stream])
+monitor = orisk.RiskMonitor(alpha=0.1, delta=0.05)
+evidence = []
+for start in range(0, 4_500, 20):
+    batch = slice(start, start + 20)
+    monitor.update(group[stream][batch], fixed_sets[batch])
+    evidence.append(monitor.evidence_)
+print(
+    f"alarm at visitor {monitor.alarm_row_:,}, p-value in the end {monitor.p_value_:.0e}"
+)
+assert monitor.alarm_row_ > 1_500
+
+# %%
+# The online controller starts from the same rows, and each label moves its threshold a little: a
+# miss makes the next interval longer, a hit makes it shorter.
+
+online = orisk.OnlineRiskController(alpha=0.1).calibrate(
+    proba[calibration], group[calibration]
+)
+online_sets = online.update(proba[stream], group[stream])
+print(f"mean loss of all 4,500: {online.risk_:.3f}")
+print(f"for any stream at most: {float(online.bound_after(4_500)):.3f}")
+
+# %%
+# The alarm rings some time after the change has begun: evidence has to gather. The fixed
+# intervals miss more and more; the online ones keep to ``alpha`` and pay in labels.
+
+figure, (top, middle, bottom) = plt.subplots(3, sharex=True, figsize=(7.2, 6))
+missed = {}
+for name, sets, colour in (
+    ("fixed", fixed_sets, ORANGE),
+    ("online", online_sets, BLUE),
+):
+    missed[name] = ~sets.contains(group[stream])
+    for axes, values in ((top, missed[name]), (middle, sets.size)):
+        rolling = pd.Series(values).rolling(400).mean()
+        axes.plot(rolling, color=colour, linewidth=2)
+        axes.text(4_540, rolling.iloc[-1], name, color=colour, va="bottom")
+bottom.semilogy(np.arange(20, 4_501, 20), evidence, color=GREEN, linewidth=2)
+for axes in (top, middle, bottom):
+    axes.axvline(monitor.alarm_row_, color=VERMILLION, linewidth=1.5)
+    axes.axvspan(1_500, 3_000, color=GREY, alpha=0.15, linewidth=0)
+top.hlines(0.1, 0, 4_500, color=INK, linestyle="--", linewidth=1)
+top.text(monitor.alarm_row_ + 30, 0.01, "alarm", color=VERMILLION)
+top.text(1_520, 0.01, "the public ages")
+top.set(ylabel="share missed", ylim=(0, None))
+top.set_title("The alarm rings, and the online intervals follow")
+middle.set(ylabel="groups in an interval")
+bottom.axhline(20, color=INK, linestyle="--", linewidth=1)
+bottom.text(0, 30, "1 / delta")
+bottom.set(xlabel="visitors", ylabel="evidence", xlim=(-150, 4_950), ylim=(0.05, 1e6))
+plt.show()
+assert missed["fixed"][3_000:].mean() > 0.13 > missed["online"][3_000:].mean()
+
+# %%
+# After an alarm, calibrate again on recent rows, or weight the old ones by how the population has
+# moved (:mod:`ordinalrisk.shift`; :doc:`/guarantees` shows it).
+
+recent = stream[monitor.alarm_row_ : 3_900]
+again = orisk.RiskController(alpha=0.1, delta=0.1).calibrate(
+    proba[recent], group[recent]
+)
+last = stream[3_900:]
+print(
+    f"missed of the last 600: {orisk.metrics.risk(group[last], again.predict_set(proba[last])):.3f}"
+)

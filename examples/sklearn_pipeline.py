@@ -1,0 +1,115 @@
+"""
+A scikit-learn pipeline that answers with intervals
+===================================================
+
+Before the election of 1996 a survey asked 944 Americans where they stand between the two parties, on a scale
+of seven steps. We predict the step from a table of mixed columns with an ordinary scikit-learn pipeline, and
+put the pipeline into :class:`~ordinalrisk.OrdinalRiskClassifier`, which answers with an interval of steps.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import statsmodels.api as sm
+from sklearn.compose import make_column_transformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import ordinalrisk as orisk
+from ordinalrisk.palette import BLUE, GREY, VERMILLION
+
+scale = ["strong Democrat", "weak Democrat", "leans Democrat", "independent"]
+scale += ["leans Republican", "weak Republican", "strong Republican"]
+
+survey = sm.datasets.anes96.load_pandas().data
+y = np.array(scale)[survey["PID"].astype(int)]
+numbers = ["age", "income", "TVnews", "selfLR", "ClinLR", "DoleLR"]
+X = survey[numbers].assign(
+    vote=survey["vote"].map({0: "Clinton", 1: "Dole"}),
+    place=np.where(survey["popul"] > 100, "city", "country"),
+)
+X.head(3)
+
+# %%
+# The labels are text, and sorted as text "independent" would come first. So their order is named:
+# ``classes=scale``. All else is as with any classifier. ``fit`` trains the pipeline on some of
+# its rows and calibrates on the others; ``alpha=0.2`` allows one interval in five to miss the
+# respondent's own answer.
+
+columns = make_column_transformer(
+    (StandardScaler(), numbers), (OneHotEncoder(), ["vote", "place"])
+)
+pipeline = make_pipeline(columns, LogisticRegression(C=0.3))
+model = orisk.OrdinalRiskClassifier(
+    pipeline, alpha=0.2, classes=scale, calibration_size=0.4, random_state=0
+)
+
+X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_state=0)
+model.fit(X_train, y_train)
+sets = model.predict_set(X_test)
+print(model.guarantee())
+sets.to_pandas(index=X_test.index).join(X_test[["selfLR", "vote"]]).head()
+
+# %%
+# On the respondents that were kept aside, the share of misses agrees with what was promised. The
+# single label that the pipeline would have given is wrong far more often.
+
+missed = orisk.metrics.risk(y_test, sets, confidence=0.95)
+wrong = (model.predict(X_test) != y_test).mean()
+print(f"intervals that miss: {missed}, of {sets.size.mean():.1f} steps on average")
+print(f"single labels that are wrong: {wrong:.2f}")
+assert missed.low < 0.2 < wrong
+
+# %%
+# Each respondent of the test set is one column here, ordered by where the interval lies. Most
+# intervals end on one side of the middle: what the model is sure of is the party, and what it
+# leaves open is how strongly.
+
+position = np.array([scale.index(answer) for answer in y_test])
+order = np.lexsort([sets.size, sets.centroid])
+inside = sets.contains(y_test)[order]
+figure, axes = plt.subplots(figsize=(7.2, 3.8))
+column = np.arange(len(order))
+axes.vlines(
+    column,
+    sets.lower_index[order] - 0.4,
+    sets.upper_index[order] + 0.4,
+    color=GREY,
+    linewidth=1.6,
+)
+for hit, colour in ((True, BLUE), (False, VERMILLION)):
+    axes.plot(
+        column[inside == hit],
+        position[order][inside == hit],
+        ".",
+        color=colour,
+        markersize=5,
+    )
+axes.set_yticks(range(7), scale)
+axes.text(
+    0.02,
+    0.95,
+    "grey: interval\nblue: answer inside\nred: missed",
+    transform=axes.transAxes,
+    va="top",
+)
+axes.set(
+    xlabel="respondents", xticks=[], title="Sure of the party, open about how strongly"
+)
+one_side = (sets.upper_index < 4) | (sets.lower_index > 2)
+assert one_side.mean() > 0.5
+plt.show()
+
+# %%
+# A pipeline that is trained already stays as it is in a ``FrozenEstimator``. Then every row that
+# it has not seen goes into the calibration.
+
+X_model, X_calibration, y_model, y_calibration = train_test_split(
+    X_train, y_train, test_size=0.4, random_state=0
+)
+trained = pipeline.fit(X_model, y_model)
+frozen = orisk.OrdinalRiskClassifier(FrozenEstimator(trained), alpha=0.2, classes=scale)
+frozen.calibrate(X_calibration, y_calibration)
+print(f"missed: {orisk.metrics.risk(y_test, frozen.predict_set(X_test)):.2f}")
