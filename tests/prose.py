@@ -48,7 +48,7 @@ def prose_of(path: Path) -> str:
 def _without_markdown(text: str) -> str:
     text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"(?m)^(    |\t).*$", "", text)  # an indented block, or what goes on in a list
-    text = re.sub(r"<[^>]*>|\$\$.*?\$\$|\$[^$\n]+\$|`[^`]*`", " ", text, flags=re.DOTALL)
+    text = re.sub(r"<[^>]*>|\{[\w:]+\}(?=`)|\$\$.*?\$\$|\$[^$\n]+\$|`[^`]*`", " ", text, flags=re.DOTALL)
     return re.sub(r"\]\([^)]*\)|https?://\S+", " ", text)
 
 

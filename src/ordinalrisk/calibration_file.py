@@ -130,6 +130,9 @@ def read(path: str | PathLike[str]) -> RiskController:
         )
         controller.adopt(calibration)
         for part, threshold in zip(saved["strata"], controller.thresholds_, strict=True):
+            require(
+                part["threshold"].keys() == {"hex", "decimal"}, "must have its threshold in hex and decimal"
+            )
             found = float.fromhex(part["threshold"]["hex"])
             require(found == float(part["threshold"]["decimal"]), "differs between hexadecimal and decimal")
             require(found == threshold, "has a threshold that does not follow from its curve")

@@ -292,7 +292,30 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return _probabilities(self.estimator_, X, self.classes_)
 
     def predict_ordered_proba(self, X: Any) -> NDArray[Any]:
-        """Class probabilities in the order of the scale, as ``controller_``, plots and reports take them."""
+        """Class probabilities in the order of the scale, as ``controller_``, plots and reports take them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            The features.
+
+        Returns
+        -------
+        array of shape (n, K)
+            The probabilities, columns in the order of ``controller_.classes_``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
+        >>> y = np.repeat(["low", "middle", "high"], 40)
+        >>> model = OrdinalRiskClassifier(LogisticRegression(), classes=["low", "middle", "high"])
+        >>> model.fit(X, y).predict_ordered_proba([[0.0], [2.0]]).argmax(axis=1)
+        array([0, 2])
+        >>> model.predict_proba([[0.0], [2.0]]).argmax(axis=1), model.classes_.tolist()
+        (array([1, 0]), ['high', 'low', 'middle'])
+        """
         self._require_fitted()
         return _probabilities(self.estimator_, X, self.controller_.classes_)
 

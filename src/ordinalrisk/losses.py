@@ -362,8 +362,12 @@ def as_loss(loss: Any) -> IntervalLoss:
 
 def loss_from_dict(description: dict[str, Any]) -> IntervalLoss:
     """The loss that :meth:`IntervalLoss.to_dict` described."""
+    loss = LOSSES[description["kind"]]
     parameters = {name: _from_jsonable(value) for name, value in description.items() if name != "kind"}
-    return LOSSES[description["kind"]](**parameters)
+    expected = {field.name for field in fields(loss)}  # type: ignore[arg-type]
+    if parameters.keys() != expected:
+        raise ValueError(f"must have {sorted(expected)} beside its kind; got {sorted(parameters)}")
+    return loss(**parameters)
 
 
 @lru_cache(maxsize=1024)
