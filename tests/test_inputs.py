@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from strategies import RULE_NAMES
 import ordinalrisk as orisk
 from ordinalrisk import RiskController
 from ordinalrisk.arrays import SUM_TOLERANCE, number_type, widened
+from ordinalrisk.labels import ordered_categories
 from ordinalrisk.probabilities import as_matrix
 
 N, K = 400, 4
@@ -354,6 +356,11 @@ def test_categories_without_order_do_not_bring_the_classes(name):
     labels = NAMED[name]([NAMES[k] for k in Y])
     with pytest.raises(ValueError, match=r"is not one of the classes \[0, 1, 2, 3\].*classes="):
         RiskController(alpha=0.1).calibrate(PROBA, labels)
+
+
+def test_categories_that_say_nothing_of_an_order_have_none():
+    labels = SimpleNamespace(dtype=SimpleNamespace(categories=NAMES))
+    assert ordered_categories(labels) is None
 
 
 def test_a_binned_number_brings_its_bins():

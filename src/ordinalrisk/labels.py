@@ -42,7 +42,7 @@ def ordered_categories(y: Any) -> list[Any] | None:
     library = type(y).__module__.partition(".")[0]
     if library == "polars":
         return list(categories) if type(dtype).__name__ == "Enum" else None
-    return list(categories) if dtype is not None and dtype.ordered else None
+    return list(categories) if getattr(dtype, "ordered", False) else None
 
 
 def resolve_classes(classes: Any, y: Any, n_classes: int) -> Classes:

@@ -60,8 +60,9 @@ def report(
     beside = page.with_suffix(".json")
     if beside == page:
         terminal.fail(f"--out: {page} is the page; its numbers go to the same name with .json.", code=2)
-    for written in (page, beside):
-        terminal.require_writable_file(written, "--out", saved, *map(options.place, places))
+    inputs = (saved, *map(options.place, places))
+    terminal.require_writable_file(page, "--out", *inputs)
+    terminal.require_writable_file(beside, "--out writes the numbers beside the page", *inputs)
 
     from ordinalrisk.engines import columns, streaming
     from ordinalrisk.engines.readers import opened
