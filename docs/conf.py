@@ -65,6 +65,7 @@ sphinx_gallery_conf = {
     "image_scrapers": ("matplotlib",),
     "matplotlib_animations": (True, "jshtml"),
     "abort_on_example_error": True,
+    "run_stale_examples": True,  # the library may have changed where the example has not
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
