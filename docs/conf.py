@@ -71,7 +71,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "min_reported_time": 1e9,
     "write_computation_times": False,
-    "copyfile_regex": r".*\.(jsonl|svg|gif)",
+    "copyfile_regex": r".*\.jsonl",
     "show_api_usage": False,
 }
 

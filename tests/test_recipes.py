@@ -1,7 +1,9 @@
 """The pages for maintainers name what is there, and what a recipe asks for has been done for all there is."""
 
+import ast
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import get_type_hints
 
@@ -34,12 +36,25 @@ def blocks(page, kind):
     return [body for found, body in FENCED.findall(page.read_text()) if found == kind]
 
 
-def lines_not_found(diff):
-    """Of the lines that a diff keeps or takes away, those that its file does not have in that order."""
+def applied(diff):
+    """The file of a diff, and its text with the diff's lines added and taken away.
+
+    Lines that are kept or taken away are looked for in their order, with others between them; what is added
+    stands right after the line before it in the diff, or at first right before the line after it.
+    """
     header, *lines = diff.splitlines()
     assert header.startswith("--- ")
-    remaining = iter((ROOT / header[4:]).read_text().splitlines())
-    return [line for line in lines if line[:1] in " -" and line[1:] not in remaining]
+    path = ROOT / header[4:]
+    before, after, new = path.read_text().splitlines(), [], []
+    for line in lines:
+        if line.startswith("+"):
+            (after if after else new).append(line[1:])
+            continue
+        assert line[1:] in before, f"{line!r} is not in {path.name}, or not there"
+        found = before.index(line[1:])
+        after += [*before[:found], *new, *([line[1:]] if line.startswith(" ") else [])]
+        before, new = before[found + 1 :], []
+    return path, "\n".join([*after, *before])
 
 
 @each_page
@@ -58,16 +73,41 @@ def test_names_are_those_of_the_code_or_of_the_recipe(page):
 
 
 @each_page
-def test_diffs_start_from_what_is_there(page):
+def test_diffs_start_from_what_is_there_and_make_something_that_can_be_read(page):
     for diff in blocks(page, "diff"):
-        assert lines_not_found(diff) == []
+        path, text = applied(diff)
+        {".py": ast.parse, ".json": json.loads, ".toml": tomllib.loads}[path.suffix](text)
 
 
 def test_a_diff_that_is_out_of_date_is_found():
-    assert lines_not_found("--- tests/strategies.py\n+new\n-LOSSES = {\n-LOSSES = {\n") == ["-LOSSES = {"]
+    with pytest.raises(AssertionError, match="LOSSES"):
+        applied("--- tests/strategies.py\n+new\n-LOSSES = {\n-LOSSES = {\n")
+
+
+def test_a_diff_that_breaks_its_file_is_found():
+    path, text = applied("--- tests/strategies.py\n-LOSSES = {\n+LOSSES = \n")
+    assert path == ROOT / "tests" / "strategies.py"
+    with pytest.raises(SyntaxError):
+        ast.parse(text)
 
 
 # what the recipes ask for
+
+
+SCHEMAS = {
+    kind: json.loads((ROOT / "src" / "ordinalrisk" / "schemas" / f"{kind}.schema.json").read_text())["$defs"]
+    for kind in ("calibration", "online", "monitor")
+}
+
+
+def test_schemas_list_every_loss_rule_and_bound():
+    for definitions in SCHEMAS.values():
+        defined = [one["$ref"].rpartition("/")[2] for one in definitions["loss"]["oneOf"]]
+        assert {definitions[name]["properties"]["kind"]["const"] for name in defined} == {*losses.LOSSES}
+    for kind in ("calibration", "online"):
+        assert {*SCHEMAS[kind]["growth"]["properties"]["name"]["enum"]} == {*growth.GROWTH_RULES}
+    bounds = SCHEMAS["calibration"]["options"]["properties"]["bound"]["enum"]
+    assert {*bounds} == {"auto", *confidence_bounds.BOUNDS}
 
 
 def test_each_loss_is_under_the_laws_and_public():

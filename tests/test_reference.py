@@ -35,7 +35,8 @@ FOR_ENGINES = {
     "Guarantee": {"condition", "name"},
     "IntervalSet": {"of"},
     "IntervalLoss": {"kind", "to_dict"},
-    "GrowthRule": {"name", "row_levels", "intervals", "steps", "given_points", "require_points"},
+    "GrowthRule": {"name", "row_levels", "intervals", "steps", "given_points", "require_points"}
+    | {"uses_loss", "level_range"},
 }
 OF_SCIKIT_LEARN = {"get_metadata_routing", "set_fit_request", "set_score_request"}
 

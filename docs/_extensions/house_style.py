@@ -82,7 +82,6 @@ def apply(conf: Mapping[str, Any], name: str) -> None:
             "xtick.color": MUTED,
             "ytick.color": MUTED,
             "legend.frameon": False,
-            "animation.writer": "pillow",
         }
     )
 

@@ -149,10 +149,10 @@ class PaperGrowth(GrowthRule):
 
     Its level is what the paper compares with :math:`\lambda`. For the label that joins ``[l, u]`` it is
 
-    .. math:: e = 1 - \sum_{i \in [l, u]} h_i p_i
+    .. math:: e = B - \sum_{i \in [l, u]} h_i p_i
 
-    under a weighted loss (Eq. 7), and the model's risk :math:`R(l, u)` of the interval under any other
-    (Eq. 11).
+    under a weighted loss (Eq. 7, where the largest cost :math:`B` is 1), and the model's risk
+    :math:`R(l, u)` of the interval under any other (Eq. 11).
 
     Parameters
     ----------

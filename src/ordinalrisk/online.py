@@ -302,7 +302,7 @@ class OnlineRiskController:
         return run.bound_over(n_rows, run.start)
 
     def bound_over_any(self, n_rows: int) -> Fraction:
-        r"""What the mean loss of no ``n_rows`` consecutive rows can exceed, wherever in the run they are.
+        r"""An upper bound of the mean loss of any ``n_rows`` consecutive rows, wherever in the run they are.
 
         .. math:: \min \{ B,\; \alpha + \frac{B / \mathrm{rate} + B - \alpha}{n} \}
 

@@ -155,7 +155,7 @@ figure, (left, right) = plt.subplots(
     1, 2, figsize=(8.4, 4.2), sharey=True, width_ratios=[1.7, 1]
 )
 figure.suptitle(
-    "Each option brings the risk it is about down to alpha; the price is in labels",
+    "Each option brings the risk it is about to alpha; most cost labels",
     x=0.01,
     ha="left",
 )

@@ -129,7 +129,8 @@ print(controller.predict_set(proba[54:58]))
 #    * - rule
 #      - the level of a label
 #    * - ``"frontier"``
-#      - the risk that it removes, averaged over the labels that join with it: smallest sets on average
+#      - the risk that it removes, averaged over the labels that join with it: smallest sets where the
+#        probabilities are right
 #    * - ``"adaptive"``
 #      - the model's own risk of the interval before it joins, in the same order: the risk of single cases is
 #        more even (the paper's oracle, Section 2.3.1 and Eq. 10)

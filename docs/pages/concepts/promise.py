@@ -130,10 +130,10 @@ right.tick_params(axis="y", length=0)
 # What it does say
 # ----------------
 #
-# It needs no assumption about the model, the distribution or the sample size. It is not a limit for many rows
-# either: with 50 rows it holds as it does with 5 million. And it is not far off in the other direction: where
-# few rows share a level the risk is nearly ``alpha`` (Theorem 4). A calibrated controller says all of it,
-# with its numbers:
+# It needs no assumption about the model, the distribution or the sample size. It is not a limit for many
+# rows either: with 50 rows it holds as it does with 5 million. And it is not far off in the other
+# direction: where rows are many and few share a level, the risk is nearly ``alpha`` (Theorem 4). A
+# calibrated controller says all of it, with its numbers:
 
 print(controller.guarantee())
 

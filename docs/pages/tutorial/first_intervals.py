@@ -2,8 +2,8 @@
 From probabilities to intervals
 ===============================
 
-You have a model with ``predict_proba``. At the end of this page you have, for each case, a range of labels
-that misses the truth in at most one case out of ten.
+You have a model with ``predict_proba``. At the end of this page you have a range of labels for each case, and
+on average at most one range in ten misses the truth.
 
 The data are answers to a survey. In 1974 a magazine asked its readers about their marriages, and 6,366 women
 rated theirs from *very poor* to *very good* and told a few things more: age, years married, children,
@@ -11,6 +11,7 @@ religiousness, education. The table comes with statsmodels.
 """
 
 import matplotlib.pyplot as plt
+import numpy as np
 import statsmodels.api as sm
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -19,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 import ordinalrisk as orisk
 
 answers = sm.datasets.fair.load_pandas().data
-rating = answers.pop("rate_marriage").astype(int) - 1
+rating = answers.pop("rate_marriage").to_numpy(int) - 1
 RATINGS = ["very poor", "poor", "fair", "good", "very good"]
 answers.head(3)
 
@@ -35,7 +36,7 @@ half, other_half = orisk.split_rows(len(held_out), seed=0)
 calibration, later = held_out[half], held_out[other_half]
 
 model = make_pipeline(StandardScaler(), LogisticRegression())
-model.fit(answers.iloc[train], rating.iloc[train])
+model.fit(answers.iloc[train], rating[train])
 proba = model.predict_proba(answers.iloc[calibration])
 proba[:3].round(2)
 
@@ -50,8 +51,9 @@ proba[:3].round(2)
 # :meth:`~ordinalrisk.RiskController.predict_set`. The columns of the probabilities are in the
 # order of the labels.
 
+named = np.array(RATINGS)[rating]
 controller = orisk.RiskController(alpha=0.1, classes=RATINGS)
-controller.calibrate(proba, rating.iloc[calibration].map(RATINGS.__getitem__))
+controller.calibrate(proba, named[calibration])
 sets = controller.predict_set(model.predict_proba(answers.iloc[later]))
 print(sets[:5])
 
@@ -72,7 +74,7 @@ sets[:5].to_pandas()
 # The later women rated their marriages too. The share of ranges that miss should be about
 # ``alpha``, give or take what chance does to this many rows, which ``confidence`` puts around it:
 
-truth = rating.iloc[later].map(RATINGS.__getitem__)
+truth = named[later]
 print("share missed:", orisk.metrics.risk(truth, sets, confidence=0.95))
 print("labels in a range:", round(orisk.metrics.mean_size(sets), 2))
 assert orisk.metrics.risk(truth, sets, confidence=0.95).low <= 0.1
@@ -81,7 +83,7 @@ assert orisk.metrics.risk(truth, sets, confidence=0.95).low <= 0.1
 # Eight of them, with the probability of each label in the background. A disc is a rating inside
 # the range, a cross one that was missed:
 
-figure, axes = plt.subplots(figsize=(7.2, 3.8))
+figure, axes = plt.subplots(figsize=(7.2, 3.8), layout="constrained")
 orisk.plots.plot_intervals(
     sets, truth, model.predict_proba(answers.iloc[later]), rows=range(12, 20), ax=axes
 )
