@@ -82,6 +82,7 @@ html_static_path = ["_static"]
 html_css_files = ["house.css"]
 html_copy_source = False
 html_show_sourcelink = False
+html_show_search_summary = False  # which a page that was opened as a file can't load
 html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 7,

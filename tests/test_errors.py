@@ -240,7 +240,8 @@ def test_a_label_outside_the_classes_is_named_with_row_and_classes(draw, label, 
     labels = y.tolist()
     labels[17] = label
     y = np.array(labels, object) if isinstance(label, str) else labels
-    message = rf"y\[17\] is {shown}, which is not one of the classes \[0, 1, 2, 3\].*classes="
+    remedy = "A label is missing there" if shown in ("nan", "None") else "classes="
+    message = rf"y\[17\] is {shown}, which is not one of the classes \[0, 1, 2, 3\].*{remedy}"
     with pytest.raises(ValueError, match=message):
         RiskController(alpha=0.2).calibrate(proba, y)
 
@@ -263,6 +264,17 @@ def test_an_unsigned_label_outside_the_classes_never_reaches_the_kernels(draw):
     y[17] = 4
     with pytest.raises(ValueError, match=r"y\[17\] is 4, which is not one of the classes"):
         RiskController(alpha=0.2).calibrate(proba, y)
+
+
+def test_positions_in_place_of_names_are_explained(draw):
+    proba, y = draw(30, 4)
+    named = RiskController(alpha=0.2, classes=["a", "b", "c", "d"])
+    with pytest.raises(ValueError, match=r"If these are positions, pass np\.array\(classes\)\[y\]\.$"):
+        named.calibrate(proba, y)
+    named.calibrate(proba, np.array(["a", "b", "c", "d"])[y])
+    for other in (y - 1, y + 1, y.astype(float)):
+        with pytest.raises(ValueError, match=r"is not one of the classes \['a', 'b', 'c', 'd'\]\.$"):
+            named.calibrate(proba, other)
 
 
 @pytest.mark.parametrize(

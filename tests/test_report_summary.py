@@ -31,6 +31,7 @@ from ordinalrisk.losses import as_loss
 from ordinalrisk.random_rows import RandomRows
 from ordinalrisk.report import ReportSummary, counting, render, striking, summarise, summary, write_report
 from ordinalrisk.report.describing import loss_in_words
+from ordinalrisk.report.render import _worst
 from ordinalrisk.report.stops import MOST_STOPS, stops_of
 from ordinalrisk.report.striking import TopRows
 from ordinalrisk.report.verdict import verdict_of
@@ -715,6 +716,26 @@ def test_random_rows_of_few_are_all():
     assert rows.drawn()[1].tolist() == [0, 1, 2]
 
 
+def test_the_class_served_worst_is_that_of_the_largest_loss():
+    """Too high costs five times as much, so it is not the class that is covered least."""
+    random = np.random.default_rng(0)
+    proba = random.dirichlet([3, 2, 1, 2], size=3000)
+    y = np.array([random.choice(4, p=row) for row in proba])
+    loss = orisk.DivergenceLoss(over=5)
+    controller = orisk.RiskController(loss, alpha=0.05).calibrate(proba[:1500], y[:1500])
+    sets, truth = controller.predict_set(proba[1500:]), y[1500:]
+    by_loss, by_coverage = metrics.class_risk(truth, sets, loss), metrics.class_coverage(truth, sets)
+    worst = int(by_loss.argmax())
+    assert worst != by_coverage.argmin()
+    found = summarise(controller, proba[1500:], truth)
+    text = _worst(found["stops"][found["start"]], found)
+    share, rows = f"{100 * by_coverage[worst]:.2f} %", np.sum(truth == worst)
+    assert text.endswith(
+        f"The class served worst is {worst}: its mean loss is {by_loss[worst]:.4g}, and {share} of its "
+        f"{rows} rows have the truth in their set."
+    )
+
+
 # verdicts
 
 
@@ -745,10 +766,20 @@ def test_three_verdicts():
     disagrees = verdict(90, 1000, guarantee("0.05", 400))
     assert disagrees.word == "disagrees"
     assert "0.09 on average" in disagrees.text
-    for reason in ("population", "model", "one person", "columns"):
+    for reason in ("trained on those", "population", "model", "one person", "columns"):
         assert reason in disagrees.text
     assert verdict(70, 1000, guarantee("0.05", 40_000)).word == "disagrees"
     assert verdict(90, 1000, guarantee("0.05", 100)).word == "chance"
+
+
+def test_a_loss_too_small_to_be_true_is_asked_about():
+    """Standard deviation of the difference: sqrt(p (1 - p) (1 / 400 + 1 / 1000)), with p = 0.02 0.0083."""
+    promised = replace(guarantee("0.05", 400), lower_bound=Fraction("0.04"))
+    question = " It is far less than the 0.04 or more to be expected: was the model trained on these rows?"
+    assert verdict(20, 1000, promised).text.endswith(question)
+    assert "far less" not in verdict(30, 1000, promised).text
+    assert "far less" not in verdict(20, 1000, guarantee("0.05", 400)).text
+    assert verdict(20, 1000, promised).word == "agrees"
 
 
 def test_agrees_while_the_interval_reaches_alpha():

@@ -83,6 +83,10 @@ def class_indices(
     if len(indices) and indices.min() < 0:
         row = int(to_host(indices < 0).argmax())
         label = labels[row].item() if hasattr(labels[row], "item") else labels[row]
+        if label is None or label != label:
+            remedy = " A label is missing there: leave the row out."
+        elif _are_positions(labels, classes):
+            remedy = f" If these are positions, pass np.array(classes)[{name}]."
         raise RowError(
             f"{name}[{row}] is {label!r}, which is not one of the classes {classes.tolist()}.{remedy}",
             row,
@@ -90,6 +94,13 @@ def class_indices(
         )
     known: NDArray[np.int64] = indices
     return known
+
+
+def _are_positions(labels: Any, classes: Classes) -> bool:
+    """Whether labels are whole numbers from 0 up where the classes have names."""
+    if on_device(labels) or labels.dtype.kind not in "iu" or classes.dtype.kind in "biuf":
+        return False
+    return bool(labels.min() >= 0 and labels.max() < len(classes))
 
 
 def require_column_order(proba: Any, classes: Classes) -> None:

@@ -93,7 +93,7 @@ def losses(y: Any, sets: IntervalSet, loss: Any = "coverage") -> NDArray[np.floa
 
 @_on_host
 def risk(y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float | None = None) -> Value:
-    r"""The mean loss: what ``alpha`` bounds in expectation (paper, Eq. 2).
+    r"""The mean loss: what ``alpha`` bounds in expectation (paper, Eq. 2). By default the share of misses.
 
     .. math:: \frac{1}{n} \sum_{i=1}^n L_i
 

@@ -62,6 +62,7 @@ def main(
       ordinalrisk evaluate cal.json test.parquet
       ordinalrisk report cal.json test.parquet -o report.html
       ordinalrisk compare scores.parquet
+      ordinalrisk monitor state.json cal.json march.parquet
       ordinalrisk demo                   the paper's simulation, under a minute
     """  # noqa: D301 - a backspace keeps the lines of the paragraph apart
 

@@ -19,6 +19,7 @@ from importlib.resources import files
 from typing import Any
 
 from ordinalrisk.report import wording
+from ordinalrisk.report.verdict import in_digits
 
 Summary = Mapping[str, Any]
 
@@ -228,15 +229,18 @@ def _lead(stop: Summary, summary: Summary) -> str:
 
 
 def _worst(stop: Summary, summary: Summary) -> str:
-    """What an average hides most."""
-    coverage = [(estimate[0], y) for y, estimate in enumerate(stop["class_coverage"]) if estimate]
-    if len(coverage) < 2:
+    """What an average hides most: the class whose loss is the largest."""
+    loss = [(estimate[0], y) for y, estimate in enumerate(stop["class_risk"]) if estimate]
+    if len(loss) < 2:
         return ""
-    share, y = min(coverage)
+    largest, y = max(loss)
     name, rows = summary["classes"][y], _count(summary["test"]["class_rows"][y])
+    share = stop["class_coverage"][y][0]
     about = wording.average_in_words(summary)
+    by_misses = math.isclose(largest, 1 - share, abs_tol=1e-9)
+    mean = "" if by_misses else f"its mean loss is {in_digits(largest)}, and "
     return (
-        f"{about} The class served worst is {name}: "
+        f"{about} The class served worst is {name}: {mean}"
         f"{_percent(share)} of its {rows} rows have the truth in their set."
     )
 

@@ -74,7 +74,7 @@ def judged(realised: Realised, guarantee: Guarantee, n_rows: int, calibrated_on:
         )
         within = ", which lies within the interval" if risk.value > guarantee.alpha else ""
         agrees = f"This agrees with the guarantee of at most {alpha}{within}."
-        return Verdict("agrees", f"{measured}. {agrees}{single}")
+        return Verdict("agrees", f"{measured}. {agrees}{single}{_suspicion(realised, guarantee)}")
     by_chance = TWO_SIDED_95 * excess_deviation(realised, guarantee)
     shown = in_digits(by_chance)
     if risk.value - guarantee.alpha <= by_chance:
@@ -96,8 +96,19 @@ def judged(realised: Realised, guarantee: Guarantee, n_rows: int, calibrated_on:
         "disagrees",
         f"{measured}, above the guaranteed {alpha} by more than the {shown} that chance "
         f"explains. {unlucky or 'The'} test {guarantee.unit}s may not be drawn like the calibration "
-        f"{guarantee.unit}s: the population has moved, the model was changed, {_other_reason(guarantee)}, or "
-        "these are the wrong columns.",
+        f"{guarantee.unit}s: the model was trained on those, the population has moved, the model was "
+        f"changed, {_other_reason(guarantee)}, or these are the wrong columns.",
+    )
+
+
+def _suspicion(realised: Realised, guarantee: Guarantee) -> str:
+    """Of a loss that is too small to be true, given from where up it should lie."""
+    least = guarantee.lower_bound
+    if least is None or least - realised.risk.value <= TWO_SIDED_95 * excess_deviation(realised, guarantee):
+        return ""
+    return (
+        f" It is far less than the {in_digits(float(least))} or more to be expected: was the model trained "
+        "on these rows?"
     )
 
 
