@@ -82,6 +82,7 @@ def apply(conf: Mapping[str, Any], name: str) -> None:
             "xtick.color": MUTED,
             "ytick.color": MUTED,
             "legend.frameon": False,
+            "animation.writer": "pillow",  # others are looked for, and their absence said
         }
     )
 
