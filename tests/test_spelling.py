@@ -1,4 +1,4 @@
-"""Every word that the project says is in the dictionary, or in docs/words.txt."""
+"""Every word that the project says is in the dictionary, or in docs/words.txt, and is said once."""
 
 import gc
 import re
@@ -6,11 +6,10 @@ import warnings
 from functools import cache
 
 import pytest
-from prose import HEADERS, MODULES, PAGES, ROOT, SCRIPTS, prose_of
+from prose import ALL, ROOT, name_of, pieces, pieces_of
 from spylls.hunspell import Dictionary
 
 WORDS = ROOT / "docs" / "words.txt"
-FILES = [*PAGES, *HEADERS, *SCRIPTS, *MODULES]
 
 
 def own_words() -> list[str]:
@@ -37,38 +36,71 @@ def known() -> frozenset[str]:
 
 def words_of(text: str) -> set[str]:
     """Plain words: no numbers, no names of code such as n_rows or ValueError, no abbreviations."""
-    found = re.findall(r"(?<![\w./@\\-])[A-Za-z]+(?:'[a-z]+)?(?![\w@\\]|\.\w)", text)
-    return {
-        re.sub(r"'s?$", "", word)
-        for word in found
-        if not re.search("[a-z][A-Z]", word) and not word.isupper()
-    }
+    found = re.findall(
+        r"(?<![\w/@\\])(?<!--|`-)(?<!\.(?=[a-z]))[A-Za-z]+(?:'[a-z]+)?(?![\w/@\\(\[=]|\.[a-z])", text
+    )
+    return {re.sub(r"'s?$", "", word) for word in found if not re.search("[a-zA-Z][A-Z]", word)}
 
 
-@pytest.mark.parametrize("word", ["threshhold", "calibraton", "teh", "recieves"])
-def test_a_slip_is_found(word):
-    assert not is_known(word)
+def sentences(found):
+    return [piece.text for piece in found if piece.kind == "words"]
+
+
+def slips(found):
+    """Words that are in no dictionary, and those that are said twice in a row."""
+    for text in sentences(found):
+        yield from (word for word in words_of(text) if not is_known(word))
+        yield from (match[0] for match in re.finditer(r"\b([a-z]{2,})\s+\1\b(?![\w-])", text, re.IGNORECASE))
+
+
+@cache
+def said() -> frozenset[str]:
+    return frozenset().union(*(words_of(text) for path in ALL for text in sentences(pieces(path))))
+
+
+SLIPS = {
+    "a sentence": (".md", "A threshhold."),
+    "a list that goes on": (".md", "- One.\n\n    A calibraton.\n"),
+    "a directive": (".md", "```{note}\nTeh losses.\n```"),
+    "a directive with colons": (".md", "::::{grid} 2\n:::{grid-item-card} Teh losses\n:link: x\n:::\n::::"),
+    "the title of a role": (".md", "{doc}`teh losses <losses>`"),
+    "a picture's text": (".md", "![Teh losses](losses.png)"),
+    "a table": (".md", "| Teh |\n|---|\n| 1 |\n"),
+    "behind a hyphen": (".md", "It is well-mispeled."),
+    "a sentence without a space behind it": (".md", "It recieves.Then it goes on."),
+    "a word twice": (".md", "It is\nis so."),
+    "a header": (".txt", "Gallery\n=======\n\nTeh losses, :doc:`/concepts/promise`.\n"),
+    "a docstring": (".py", 'def f():\n    """Teh losses."""\n'),
+    "a cell": (".py", "x = 1\n# %%\n# Teh losses.\n"),
+    "a cell below a line": (".py", f"x = 1\n{'#' * 60}\n# Teh losses.\n"),
+    "a title": (".py", 'ax.set_title(f"Teh {n}th loss")\n'),
+    "a message": (".py", 'raise ValueError("use" " teh losses")\n'),
+    "a comment of a shell script": (".sh", "#!/bin/sh\n# Teh losses.\nls\n"),
+    "data": (".json", '{"description": "Teh losses."}\n'),
+}
+
+
+@pytest.mark.parametrize(("suffix", "text"), SLIPS.values(), ids=SLIPS)
+def test_a_slip_is_found(suffix, text):
+    assert len([*slips(pieces_of(text, suffix))]) == 1
 
 
 def test_words_in_code_are_not_prose():
-    assert words_of("Use n_rows, README.md, ValueError and the `K` classes; it's 3x.") == {
-        "Use",
-        "and",
-        "the",
-        "classes",
-        "it",
-    }
+    text = (
+        "Use n_rows, README.md, ValueError and `K` and $teh$ classes; it's 3x, f(3) and docs/teh.\n\n    teh"
+    )
+    (sentence,) = sentences(pieces_of(text, ".md"))
+    assert words_of(sentence) == {"Use", "and", "classes", "it"}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", ALL, ids=name_of)
 def test_words_are_spelt_as_in_the_dictionary(path):
-    unknown = sorted(word for word in words_of(prose_of(path)) if not is_known(word))
-    assert not unknown, f"not in the dictionary; if they are right, add them to {WORDS.name}"
+    found = sorted({*slips(pieces(path))})
+    assert not found, f"said twice, or not in the dictionary; if a word is right, add it to {WORDS.name}"
 
 
 def test_own_words_are_sorted_and_needed():
     words = own_words()
     assert words == sorted(set(words), key=str.lower)
-    said = set().union(*(words_of(prose_of(path)) for path in FILES))
-    said |= {word.lower() for word in said}
-    assert [word for word in words if word not in said] == []
+    needed = said() | {word.lower() for word in said()}
+    assert [word for word in words if word not in needed] == []
