@@ -28,12 +28,12 @@ from mdit_py_plugins.myst_blocks import myst_block_plugin
 from mdit_py_plugins.myst_role import myst_role_plugin
 
 ROOT = Path(__file__).parents[1]
-BUILT = {"_build", "concepts", "gallery", "generated", "tutorial"}  # folders of docs/ that a build fills
+BUILT = {ROOT / "docs" / name for name in ("_build", "concepts", "gallery", "tutorial")}
 
 
 def _files(*patterns: str) -> list[Path]:
     found = chain.from_iterable(sorted(ROOT.glob(pattern)) for pattern in patterns)
-    return [path for path in found if path.relative_to(ROOT).parts[1:2] not in {(name,) for name in BUILT}]
+    return [path for path in found if not BUILT & {*path.parents}]
 
 
 PAGES = _files("*.md", "examples/*.md", "docs/**/*.md", "docs/**/*.rst")

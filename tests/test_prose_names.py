@@ -8,36 +8,20 @@ import ast
 import inspect
 import re
 import shlex
-import tokenize
 from importlib import import_module
-from io import StringIO
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import typer
 from numpydoc.docscrape import NumpyDocString
+from prose import ALL, MODULES, ROOT, name_of, pieces
 
 import ordinalrisk
 from ordinalrisk.cli import app
 
-ROOT = Path(__file__).parents[1]
-BUILT = ("_build", "tutorial", "concepts", "gallery", "generated")
-PAGES = [
-    ROOT / "README.md",
-    *(
-        p
-        for p in sorted(ROOT.glob("docs/**/*.md"))
-        if not {*p.relative_to(ROOT / "docs").parts[:-1]} & {*BUILT}
-    ),
-    *sorted(ROOT.glob("docs/pages/**/*.py")),
-    *sorted(ROOT.glob("examples/*.py")),
-    *sorted(ROOT.glob("examples/*.md")),
-    *sorted(ROOT.glob("examples/*.sh")),
-]
 DOTTED = re.compile(r"(?<![\w/.@-])(?:orisk|ordinalrisk)(?:\.[A-Za-z_]\w*)+")
 FILES = (".json", ".md", ".py", ".html", ".csv")
-MODULES = ("datasets", "metrics", "plots", "probabilities", "report", "shift")
+NAMESPACES = ("datasets", "metrics", "plots", "probabilities", "report", "shift")
 # Methods that many things have: only looked up where prose, which has no other objects, mentions them.
 OF_MANY = {"add", "cpu", "fit", "intervals", "levels", "load", "mask", "merge", "predict", "risk", "save"}
 OF_MANY |= {"softmax", "steps", "update"}
@@ -58,60 +42,19 @@ class Fragment(NamedTuple):
 
 def text_of(path):
     """The page without its diffs, which show what could be."""
-    diffs = re.compile(r"^```diff\n.*?^```$", re.MULTILINE | re.DOTALL)
-    return diffs.sub(lambda match: "\n" * match[0].count("\n"), path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    for piece in pieces(path):
+        if piece.language == "diff":
+            text = text.replace(piece.text, "\n" * piece.text.count("\n"))
+    return text
 
 
 def fragments(path):
-    text = text_of(path)
-    if path.suffix == ".py":
-        yield Fragment(1, text, inline=False)
-        for line, prose in comments(text):
-            yield from spans(prose, line, ticks=r"``")
-    elif path.suffix == ".sh":
-        yield from (Fragment(line, code, inline=False) for line, code in joined(text, 1))
-    else:
-        yield from of_markdown(text)
-
-
-def of_markdown(text):
-    fence = re.compile(r"^(`{3,})([^`\n]*)\n(.*?)^\1[ ]*$", re.MULTILINE | re.DOTALL)
-    blanked = text
-    for match in fence.finditer(text):
-        line = text[: match.start(3)].count("\n") + 1
-        is_python = match[2].strip().startswith("python")
-        parts = [(line, match[3])] if is_python else joined(match[3], line)
-        yield from (Fragment(number, code, inline=False) for number, code in parts)
-        blanked = blanked.replace(match[0], "\n" * match[0].count("\n"), 1)
-    indented = re.compile(r"(?:(?<=\n\n)|\A)((?:(?: {4}).*\n|\n(?= {4}))+)")
-    for match in indented.finditer(blanked):
-        line = blanked[: match.start()].count("\n") + 1
-        yield from (Fragment(number, code.strip(), inline=False) for number, code in joined(match[0], line))
-    yield from spans(indented.sub(lambda match: "\n" * match[0].count("\n"), blanked), 1, ticks=r"`+")
-
-
-def spans(prose, line, ticks):
-    """Inline code, not what a role wraps: that is a link, which the build resolves."""
-    for match in re.finditer(
-        rf"(?<![`}}:\w])({ticks})(?!`)((?:(?!\n\s*\n).)+?)(?<!`)\1(?!`)", prose, re.DOTALL
-    ):
-        yield Fragment(line + prose[: match.start()].count("\n"), " ".join(match[2].split()), inline=True)
-
-
-def comments(source):
-    """The docstring of a script and its blocks of comments, with the line of each."""
-    module = ast.parse(source)
-    if ast.get_docstring(module) is not None:
-        yield module.body[0].lineno, ast.get_docstring(module, clean=False)
-    block, first, last = [], 0, -1
-    for token in tokenize.generate_tokens(StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            if token.start[0] != last + 1:
-                yield first, "\n".join(block)
-                block, first = [], token.start[0]
-            block.append(token.string.lstrip("#").strip())
-            last = token.start[0]
-    yield first, "\n".join(block)
+    for piece in pieces(path):
+        if piece.kind == "code" or piece.language == "python":
+            yield Fragment(piece.line, piece.text, inline=piece.kind == "code")
+        elif piece.language in ("console", "indented", "shell", "text"):
+            yield from (Fragment(line, code, inline=False) for line, code in joined(piece.text, piece.line))
 
 
 def joined(text, line):
@@ -165,7 +108,7 @@ def wrong_names(text):
 def signatures():
     """Of everything public that is called, by its own name; several where methods share one."""
     found = {}
-    homes = [ordinalrisk, *(import_module(f"ordinalrisk.{module}") for module in MODULES)]
+    homes = [ordinalrisk, *(import_module(f"ordinalrisk.{module}") for module in NAMESPACES)]
     for home in homes:
         for name in home.__all__:
             thing = getattr(home, name)
@@ -280,7 +223,17 @@ def wrong_command(line):
             yield f"{name} has no option {option}"
 
 
-ALL_CHECKS = (wrong_calls, wrong_keywords, wrong_commands)
+TARGETS = {*re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)}
+
+
+def wrong_targets(fragment):
+    command = re.match(r"(?:\$ )?make ([^#|;&]*)", fragment.text)
+    for target in command[1].split() if command else ():
+        if re.fullmatch(r"\w[\w-]*", target) and target not in TARGETS:
+            yield f"there is no target {target!r}"
+
+
+# --- all of them
 
 
 def is_of_engineers(path):
@@ -291,15 +244,16 @@ def is_of_engineers(path):
 def mistakes(path):
     text = text_of(path)
     found = [f"{line}: {problem}" for line, problem in wrong_names(text)]
+    if path.suffix == ".py" and path not in MODULES:  # which call their own functions of the same names
+        found += wrong_calls(Fragment(1, text, inline=False))
+    checks = [wrong_calls, wrong_commands, wrong_targets]
+    checks += [] if is_of_engineers(path) else [wrong_keywords]
     for fragment in fragments(path):
-        checks = (wrong_calls, wrong_commands) if is_of_engineers(path) else ALL_CHECKS
-        if path.suffix == ".py" and not fragment.inline:
-            checks = (wrong_calls,)
         found += [f"{fragment.line}: {problem}" for check in checks for problem in check(fragment)]
     return found
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", ALL, ids=name_of)
 def test_names_on_a_page_exist(path):
     assert mistakes(path) == []
 
@@ -307,8 +261,10 @@ def test_names_on_a_page_exist(path):
 RIGHT = """
 Take `RiskController(alpha=0.1, delta=0.05)` and `calibrate(.., groups=)`, `predict_set(proba, groups=site)`,
 `orisk.metrics.risk(y, sets, loss=controller.loss, confidence=0.95)`, `condition_on="label"`, `--per-class`,
-{meth}`~ordinalrisk.RiskController.save` and `RiskController.load("cal.json")`, `orisk.RiskCurve`.
+{meth}`~ordinalrisk.RiskController.save` and `RiskController.load("cal.json")`, `orisk.RiskCurve`;
+`make demo PYTHON=python3.12`.
 
+    make test docs   # nothing
     ordinalrisk calibrate scores.csv --alpha 0.1 \\
         --group site -o cal.json   # --nothing
     ordinalrisk predict cal.json new.csv -o - | head --lines 3
@@ -334,6 +290,8 @@ WRONG = {
     "an option": ("--alpha 0.1", "--risk 0.1"),
     "an option on the next line": ("--group site", "--groups site"),
     "a command": ("ordinalrisk predict", "ordinalrisk forecast"),
+    "a target": ("make demo", "make fun"),
+    "a target in a block": ("test docs", "test pages"),
     "a parameter in a block": ("clusters=patient", "cluster=patient"),
 }
 
@@ -353,12 +311,26 @@ def test_each_kind_of_mistake_is_found_once(mistake, tmp_path):
     assert len(mistakes(page)) == 1
 
 
-def test_mistakes_in_the_prose_of_a_script_are_found(tmp_path):
-    script = tmp_path / "script.py"
-    code = (
-        '"""\nTitle\n=====\n\n``predict_set(p, {0}=g)``.\n"""\n\nx = 1\n# %%\n# ``calibrate(p, y, {0}=g)``.\n'
-    )
-    script.write_text(code.format("groups"), encoding="utf-8")
-    assert mistakes(script) == []
-    script.write_text(code.format("group"), encoding="utf-8")
-    assert len(mistakes(script)) == 2
+SCRIPT = """
+def predict():
+    '''
+    Title
+    =====
+
+    ``predict_set(p, {0}=g)``.
+    '''
+
+# %%
+# ``calibrate(p, y, {0}=g)``.
+"""
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text", "number"), [(".py", SCRIPT, 2), (".txt", "``predict_set(p, {0}=g)``", 1)]
+)
+def test_mistakes_in_other_texts_are_found(suffix, text, number, tmp_path):
+    right, wrong = tmp_path / f"right{suffix}", tmp_path / f"wrong{suffix}"
+    right.write_text(text.format("groups"), encoding="utf-8")
+    wrong.write_text(text.format("group"), encoding="utf-8")
+    assert mistakes(right) == []
+    assert len(mistakes(wrong)) == number
