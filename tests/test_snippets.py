@@ -114,6 +114,8 @@ HIDING = {
     "a cell with raw HTML": ".py # %%\n# .. raw:: html\n#\n#    <pre>f(x)</pre>\n",
     "a cell below a line": f".py {'#' * 60}\n# So::\n#\n#    f(x)\n",
     "a note in a cell": ".py # %%\n# .. note:: do this::\n#\n#       f(x)\n#\n#    and that.\n",
+    "a literal that is none": ".py # %%\n# .. note:: do this::\n#\n#       f(x)\n",
+    "a file": ".rst .. include:: f.py\n   :code: python\n",
     "a console that is none": ".py # %%\n# .. code-block:: console\n#\n#    sets.contains(y)\n",
 }
 
@@ -131,10 +133,13 @@ def test_python_that_hides_is_found(hiding):
         "- A:\n\n  ~~~python\n  f(x)\n  ~~~",
         "> ```python\n> f(x)\n> ```",
         "````python\nf(x)\n````",
+        "```{note}\n~~~python\nf(x)\n~~~\n```",
+        "```{eval-rst}\n.. code-block:: python\n\n   f(x)\n```",
     ],
 )
 def test_python_is_run_wherever_it_stands(text):
-    assert [piece.text for piece in pieces_of(text, ".md") if piece.language == "python"] == ["f(x)\n"]
+    found = [piece.text.strip() for piece in pieces_of(text, ".md") if piece.language == "python"]
+    assert found == ["f(x)"]
 
 
 @pytest.mark.parametrize(
