@@ -19,7 +19,7 @@ README = ROOT / "README.md"
 # held against the command line and diffs against their files by other tests; directives are Sphinx's.
 OF_PAGES = {"python", "console", "diff", "indented", "json", "text", *DIRECTIVES}
 OF_TEXTS = {"console"}
-ALLOWED = {".md": OF_PAGES, ".py": OF_TEXTS, ".sh": {"indented", "shell"}}
+ALLOWED = {".md": OF_PAGES, ".sh": {"indented", "shell"}}
 
 
 def test_the_readme_has_snippets():
