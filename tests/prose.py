@@ -38,13 +38,12 @@ def _files(*patterns: str) -> list[Path]:
 
 
 PAGES = _files("*.md", "examples/*.md", "docs/**/*.md", "docs/**/*.rst")
-HEADERS = _files("docs/pages/*/GALLERY_HEADER.*", "examples/GALLERY_HEADER.*")
-SCRIPTS = _files("docs/pages/*/*.py", "examples/*.py")
-SHELLS = _files("examples/*.sh")
 MODULES = _files("src/**/*.py")
-EXTENSIONS = _files("docs/*.py", "docs/_extensions/*.py", "docs/images/*.py")
-DATA = _files("src/**/*.schema.json", "docs/**/*.toml", "CITATION.cff")
-ALL = [*PAGES, *HEADERS, *SCRIPTS, *SHELLS, *MODULES, *EXTENSIONS, *DATA]
+SCRIPTS = _files("docs/**/*.py", "examples/*.py", "examples/*.sh")
+TEXTS = _files(
+    "docs/pages/*/*.txt", "examples/*.txt", "docs/**/*.toml", "src/**/*.schema.json", "CITATION.cff"
+)
+ALL = [*PAGES, *MODULES, *SCRIPTS, *TEXTS]
 
 # Directives whose content is Markdown again, and those that show no code of their own.
 NESTED = {"grid", "grid-item-card", "important", "note", "seealso", "tip", "warning"}
