@@ -9,35 +9,7 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
-expected_version, how = sys.argv[1:]
-if how == "interpreted":
-    os.environ["NUMBA_DISABLE_JIT"] = "1"
-
-import numpy as np  # noqa: E402
-
-import ordinalrisk as orisk  # noqa: E402
-
 HERE = Path(sys.executable).parent
-assert Path(orisk.__file__).is_relative_to(sys.prefix), orisk.__file__
-assert orisk.__version__ == importlib.metadata.version("ordinalrisk") == expected_version
-extras = [name for name in ("pyarrow", "matplotlib", "jinja2", "plotly", "dask", "torch") if find_spec(name)]
-assert extras == [], f"not a clean environment: {extras}"
-
-data = files("ordinalrisk")
-for name in ("py.typed", "report/page.html.j2", "report/page.css", "report/page.js", "report/charts.js"):
-    assert data.joinpath(name).is_file(), name
-for schema in data.joinpath("schemas").iterdir() if data.joinpath("schemas").is_dir() else ():
-    if schema.name.endswith(".json"):
-        json.loads(schema.read_text())
-
-rng = np.random.default_rng(0)
-proba = rng.dirichlet(np.ones(5), 200)
-y = (proba.cumsum(axis=1)[:, :-1] < rng.random((200, 1))).sum(axis=1)
-controller = orisk.RiskController(alpha=0.1).calibrate(proba[:100], y[:100])
-sets = controller.predict_set(proba[100:])
-controller.save("cal.json")
-assert orisk.RiskController.load("cal.json").predict_set(proba[100:]) == sets
-assert 0 < orisk.metrics.risk(y[100:], sets, controller.loss) < 0.25
 
 
 def command(*arguments):
@@ -45,10 +17,45 @@ def command(*arguments):
     return subprocess.run([HERE / "ordinalrisk", *arguments], capture_output=True, text=True)
 
 
-assert command("--version").stdout == f"ordinalrisk {expected_version}\n"
-assert "calibrate" in command("--help").stdout
-Path("new.csv").write_text("p0,p1,p2,p3,p4\n0.2,0.2,0.2,0.2,0.2\n")
-refused = command("predict", "cal.json", "new.csv", "-o", "sets.csv")
-assert refused.returncode == 1
-assert 'pip install "ordinalrisk[files]"' in refused.stderr, refused.stderr
-assert not Path("sets.csv").exists()
+def main(expected_version, how):
+    """Import it, use it, and ask for what is not installed."""
+    if how == "interpreted":
+        os.environ["NUMBA_DISABLE_JIT"] = "1"
+
+    import numpy as np
+
+    import ordinalrisk as orisk
+
+    assert Path(orisk.__file__).is_relative_to(sys.prefix), orisk.__file__
+    assert orisk.__version__ == importlib.metadata.version("ordinalrisk") == expected_version
+    extras = [
+        name for name in ("pyarrow", "matplotlib", "jinja2", "plotly", "dask", "torch") if find_spec(name)
+    ]
+    assert extras == [], f"not a clean environment: {extras}"
+
+    data = files("ordinalrisk")
+    for name in ("py.typed", "report/page.html.j2", "report/page.css", "report/page.js", "report/charts.js"):
+        assert data.joinpath(name).is_file(), name
+    for kind in ("calibration", "online", "monitor"):
+        json.loads(data.joinpath("schemas", f"{kind}.schema.json").read_text())
+
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(5), 200)
+    y = (proba.cumsum(axis=1)[:, :-1] < rng.random((200, 1))).sum(axis=1)
+    controller = orisk.RiskController(alpha=0.1).calibrate(proba[:100], y[:100])
+    sets = controller.predict_set(proba[100:])
+    controller.save("cal.json")
+    assert orisk.RiskController.load("cal.json").predict_set(proba[100:]) == sets
+    assert 0 < orisk.metrics.risk(y[100:], sets, controller.loss) < 0.25
+
+    assert command("--version").stdout == f"ordinalrisk {expected_version}\n"
+    assert "calibrate" in command("--help").stdout
+    Path("new.csv").write_text("p0,p1,p2,p3,p4\n0.2,0.2,0.2,0.2,0.2\n")
+    refused = command("predict", "cal.json", "new.csv", "-o", "sets.csv")
+    assert refused.returncode == 1
+    assert 'pip install "ordinalrisk[files]"' in refused.stderr, refused.stderr
+    assert not Path("sets.csv").exists()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -4,10 +4,10 @@ import ast
 import json
 import re
 import tomllib
-from pathlib import Path
 from typing import get_type_hints
 
 import pytest
+from prose import PAGES, ROOT, blocks, pieces
 from strategies import GROWTH_RULES, LOSSES
 
 import ordinalrisk as orisk
@@ -19,21 +19,15 @@ from ordinalrisk.kernels import RULES
 from ordinalrisk.report import wording
 from ordinalrisk.report.render import _RULES as RULES_IN_REPORTS
 
-ROOT = Path(__file__).parents[1]
-PAGES = sorted((ROOT / "docs" / "maintaining").glob("*.md"))
+RECIPES = [page for page in PAGES if page.parent.name == "maintaining"]
 CODE = "\n".join(path.read_text() for folder in ("src", "tests") for path in (ROOT / folder).rglob("*.py"))
 NAMES = {*re.findall(r"\w+", CODE)}
-FENCED = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-
-
-def prose(page):
-    return FENCED.sub("", page.read_text())
+each_page = pytest.mark.parametrize("page", RECIPES, ids=lambda page: page.stem)
 
 
-def blocks(page, kind):
-    return [body for found, body in FENCED.findall(page.read_text()) if found == kind]
+def code_in_sentences(page):
+    return [piece.text for piece in pieces(page) if piece.kind == "code"]
 
 
 def applied(diff):
@@ -59,7 +53,9 @@ def applied(diff):
 
 @each_page
 def test_files_that_are_named_are_there(page):
-    for name in re.findall(r"`([\w./-]+\.(?:py|md|toml|cff|json))`", prose(page)):
+    for name in code_in_sentences(page):
+        if not re.fullmatch(r"[\w./-]+\.(?:py|md|toml|cff|json)", name):
+            continue
         assert (ROOT / name).is_file() or (ROOT / "src" / "ordinalrisk" / name).is_file(), name
 
 
@@ -67,7 +63,7 @@ def test_files_that_are_named_are_there(page):
 def test_names_are_those_of_the_code_or_of_the_recipe(page):
     """Words in backticks that look like names of Python: with an underscore, or capitals inside."""
     new = {*re.findall(r"\w+", " ".join([*blocks(page, "python"), *blocks(page, "diff")]))}
-    quoted = " ".join(text for text in re.findall(r"`([^`]+)`", prose(page)) if not text.endswith(".py"))
+    quoted = " ".join(text for text in code_in_sentences(page) if not text.endswith(".py"))
     named = {word for word in re.findall(r"\b[A-Za-z_]\w+\b", quoted) if re.search(r"_|[a-z][A-Z]", word)}
     assert named - NAMES - new == set()
 
