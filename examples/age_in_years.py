@@ -46,7 +46,7 @@ alphas = np.linspace(0.25, 5, 20).round(2)
 spans = [
     5 * controller.predict_set(proba[test], alpha=alpha).size.mean() for alpha in alphas
 ]
-figure, axes = plt.subplots()
+figure, axes = plt.subplots(layout="constrained")
 axes.plot(alphas, spans, color=BLUE, linewidth=2.5)
 for alpha in (0.5, 1, 2, 4):
     span = 5 * controller.predict_set(proba[test], alpha=alpha).size.mean()
@@ -73,7 +73,7 @@ chosen = chosen[np.lexsort([sets.centroid[chosen], group[test][chosen]])]
 few, truth = sets[chosen], years[group[test][chosen]] + 2.5
 inside = few.contains(names[test][chosen])
 # sphinx_gallery_thumbnail_number = 2
-figure, axes = plt.subplots(figsize=(7.2, 4))
+figure, axes = plt.subplots(figsize=(7.2, 4), layout="constrained")
 x = np.arange(80)
 axes.vlines(
     x, years[few.lower_index], years[few.upper_index] + 5, color=SKY, linewidth=5

@@ -43,7 +43,7 @@ losses = {
     "cost table": orisk.CostTableLoss(table),
 }
 
-figure, rows = plt.subplots(1, 3, figsize=(7.2, 2.7))
+figure, rows = plt.subplots(1, 3, figsize=(7.2, 2.7), layout="constrained")
 for axes, (name, loss) in zip(rows, losses.items(), strict=True):
     costs = loss.cost_table(5)
     axes.imshow(
@@ -78,7 +78,7 @@ for name, loss in losses.items():
 # furthest where it costs most.
 
 # sphinx_gallery_thumbnail_number = 2
-figure, axes = plt.subplots(figsize=(7.2, 2.8))
+figure, axes = plt.subplots(figsize=(7.2, 2.8), layout="constrained")
 for row, sets in enumerate(found.values()):
     for sign, share, colour in (
         (-1, (sets.upper_index < grade[test]).mean(), VERMILLION),

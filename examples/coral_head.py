@@ -97,7 +97,7 @@ intervals = controller.predict_set(bands)
 x = score[:, 0].numpy()
 shade = LinearSegmentedColormap.from_list("shade", ["white", BLUE])
 figure, (top, bottom) = plt.subplots(
-    2, sharex=True, height_ratios=[1.4, 1], figsize=(7.2, 4.6)
+    2, sharex=True, height_ratios=[1.4, 1], figsize=(7.2, 4.6), layout="constrained"
 )
 top.stackplot(x, bands.T, colors=[shade(share) for share in (0.1, 0.3, 0.5, 0.75, 1.0)])
 for k, cut in enumerate(cuts):

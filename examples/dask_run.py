@@ -60,7 +60,7 @@ assert sets.compute() == alone.predict_set(table[columns])
 # file at every threshold, and each grey dot the threshold that this file would have chosen; their
 # average is not the right one. The blue line is that of all rows together.
 
-figure, axes = plt.subplots(figsize=(7.2, 4))
+figure, axes = plt.subplots(figsize=(7.2, 4), layout="constrained")
 thresholds = []
 for part in parts:
     own = orisk.RiskController(alpha=0.1).calibrate(part[columns], part["label"])

@@ -72,7 +72,9 @@ print(f"for any stream at most: {float(online.bound_after(4_500)):.3f}")
 # The alarm rings some time after the change has begun: evidence has to gather. The fixed
 # intervals miss more and more; the online ones keep to ``alpha`` and pay in labels.
 
-figure, (top, middle, bottom) = plt.subplots(3, sharex=True, figsize=(7.2, 6))
+figure, (top, middle, bottom) = plt.subplots(
+    3, sharex=True, figsize=(7.2, 6), layout="constrained"
+)
 missed = {}
 for name, sets, colour in (
     ("fixed", fixed_sets, ORANGE),

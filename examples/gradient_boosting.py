@@ -63,7 +63,7 @@ plt.show()
 mask = sets.mask()
 held = np.array([mask[truth[new] == grade].mean(axis=0) for grade in grades])
 # sphinx_gallery_thumbnail_number = 2
-figure, axes = plt.subplots(figsize=(5.6, 4.6))
+figure, axes = plt.subplots(figsize=(5.6, 4.6), layout="constrained")
 axes.imshow(
     held,
     cmap=LinearSegmentedColormap.from_list("shade", ["white", BLUE]),

@@ -63,7 +63,7 @@ def missed(sets, by):
 
 
 figure, panels = plt.subplots(
-    1, 2, figsize=(7.6, 3.8), sharey=True, width_ratios=[1.6, 1]
+    1, 2, figsize=(7.6, 3.8), sharey=True, width_ratios=[1.6, 1], layout="constrained"
 )
 for axes, name, by in zip(
     panels, ("by department", "by stars"), (department[new], stars[new]), strict=True

@@ -69,7 +69,7 @@ order = np.lexsort([sets.size, sets.centroid])
 inside = sets.contains(person[new])[order]
 x = np.arange(len(order))
 long = sets.size[order] > 2
-figure, axes = plt.subplots()
+figure, axes = plt.subplots(layout="constrained")
 for rows, colour in ((~long, SKY), (long, GREY)):
     axes.vlines(
         x[rows],

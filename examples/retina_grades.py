@@ -58,7 +58,7 @@ before, after = (
     orisk.metrics.class_coverage(grade[test], sets) for sets in (equal, severe_first)
 )
 place = np.arange(5)
-figure, axes = plt.subplots()
+figure, axes = plt.subplots(layout="constrained")
 axes.vlines(place, before, after, color=GREY, linewidth=6, alpha=0.6)
 axes.plot(place, before, "o", color=ORANGE, markersize=10)
 axes.plot(place, after, "o", color=BLUE, markersize=10)

@@ -70,7 +70,7 @@ assert missed.low < 0.2 < wrong
 position = np.array([scale.index(answer) for answer in y_test])
 order = np.lexsort([sets.size, sets.centroid])
 inside = sets.contains(y_test)[order]
-figure, axes = plt.subplots(figsize=(7.2, 3.8))
+figure, axes = plt.subplots(figsize=(7.2, 3.8), layout="constrained")
 column = np.arange(len(order))
 axes.vlines(
     column,

@@ -69,7 +69,7 @@ independent = np.array([(1 - share) ** 2, 2 * share * (1 - share), share**2]) * 
 )
 counted = np.bincount(both, minlength=3)
 
-figure, axes = plt.subplots()
+figure, axes = plt.subplots(layout="constrained")
 for offset, values, colour, name in (
     (-0.2, independent, GREY, "if eyes were independent"),
     (0.2, counted, BLUE, "counted"),

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from benchmarks import front_table
+from benchmarks.peers import ALPHA
 from prose import ROOT
 
 FINDINGS = json.loads((ROOT / "benchmarks" / "results" / "speed.json").read_text())
@@ -23,6 +24,10 @@ def test_times_are_those_of_the_last_run(step):
 
 def test_gaps_are_those_of_the_last_run():
     assert ROWS["sets with gaps, of clarity"][:-1] == front_table.gaps(FINDINGS, "diamonds: clarity")
+
+
+def test_the_readme_says_at_which_alpha():
+    assert f"At `alpha = {ALPHA}` with the coverage loss" in (ROOT / "README.md").read_text()
 
 
 def test_the_rest_has_an_answer_for_each():

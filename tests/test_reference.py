@@ -245,6 +245,23 @@ def test_what_the_paper_has_says_where(name):
         assert re.search(number + r"(?!\d)", text), number
 
 
+def numbers_after(word, text):
+    """All numbers of lists such as "Eq. 6 and 10" or "Theorems 1, 2"."""
+    lists = re.findall(rf"\b{word}s?\.? (\d[\d.]*(?:(?:, | and\s+| to )\d[\d.]*)*)", text)
+    return {number.rstrip(".") for each in lists for number in re.findall(r"\d[\d.]*", each)}
+
+
+def test_the_table_of_the_paper_has_the_numbers_of_the_docstrings():
+    table = (DOCS / "reference" / "index.md").read_text().split("| in the paper |")[1]
+    rows = re.findall(r"^\| (.*?) \| (.*?) \|$", table, flags=re.M)
+    assert len(rows) > 8
+    for cell, here in rows:
+        named = re.findall(r"~?(ordinalrisk[\w.]*)>?`", here)
+        texts = " ".join(inspect.getdoc(found(name)) for name in named)
+        for word in ("Eq", "Theorem", "Algorithm"):
+            assert numbers_after(word, cell) <= numbers_after(word, texts), cell
+
+
 def test_losses_rules_and_what_they_make_are_among_those_with_numbers():
     from ordinalrisk.growth import GROWTH_RULES
     from ordinalrisk.losses import LOSSES

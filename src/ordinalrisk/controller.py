@@ -192,7 +192,7 @@ class RiskController:
         point_labels: Any = None,
         more_alphas: Sequence[Any] = (),
     ) -> RiskController:
-        """Find the exact threshold on rows with known labels.
+        """Find the exact threshold on rows with known labels (paper, Eq. 3; in place of Algorithm 2).
 
         Parameters
         ----------

@@ -100,7 +100,9 @@ ours, greedy = (
     along(orisk.PaperGrowth().levels(proba), proba, coverage),
 )
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(8.2, 3.7), width_ratios=[1, 1.25])
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(8.2, 3.7), width_ratios=[1, 1.25], layout="constrained"
+)
 left.plot(
     [0, 1, 2],
     removed,

@@ -152,7 +152,7 @@ add(
 )
 
 figure, (left, right) = plt.subplots(
-    1, 2, figsize=(8.4, 4.2), sharey=True, width_ratios=[1.7, 1]
+    1, 2, figsize=(8.4, 4.2), sharey=True, width_ratios=[1.7, 1], layout="constrained"
 )
 figure.suptitle(
     "Each option brings the risk it is about to alpha; most cost labels",

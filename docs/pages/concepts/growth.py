@@ -43,7 +43,7 @@ steps = np.unique(levels)[::-1]  # from the point label alone to the full scale
 # %%
 
 # How the picture is drawn
-figure, axes = plt.subplots(figsize=(7.2, 4.2))
+figure, axes = plt.subplots(figsize=(7.2, 4.2), layout="constrained")
 axes.bar(range(5), case[0], width=0.62, color=FAINT, edgecolor=GREY)
 for j, level in enumerate(levels):
     if np.isfinite(level):
@@ -84,7 +84,7 @@ assert len(steps) == 4
 # The same as a film: start it, or step through it with the buttons.
 
 # How the picture is drawn
-film, stage = plt.subplots(figsize=(5.6, 2.8), dpi=80)
+film, stage = plt.subplots(figsize=(5.6, 2.8), dpi=80, layout="constrained")
 bars = stage.bar(range(5), case[0], width=0.62)
 [line] = stage.plot([-0.5, 4.5], [0, 0], color=ORANGE, linewidth=2)
 stage.set(ylabel="probability", xlim=(-0.5, 4.5), ylim=(0, 0.5), yticks=[0, 0.2, 0.4])

@@ -33,7 +33,7 @@ losses = {
 
 # How the picture is drawn
 shades = LinearSegmentedColormap.from_list("costs", ["white", BLUE])
-figure, row = plt.subplots(1, 5, figsize=(9.6, 3.4), sharey=True)
+figure, row = plt.subplots(1, 5, figsize=(9.6, 3.4), sharey=True, layout="constrained")
 figure.suptitle("Which miss hurts? Each answer is a table", x=0.01, ha="left")
 for axes, (title, loss) in zip(row, losses.items(), strict=True):
     table = loss.cost_table(4)

@@ -69,7 +69,9 @@ assert by_class[-1] < alpha
 # %%
 
 # How the picture is drawn
-figure, (left, right) = plt.subplots(1, 2, width_ratios=[1.5, 1], sharey=False)
+figure, (left, right) = plt.subplots(
+    1, 2, width_ratios=[1.5, 1], sharey=False, layout="constrained"
+)
 figure.suptitle(
     "The mean keeps to alpha; one calibration, or one class, need not",
     x=0.01,

@@ -39,7 +39,7 @@ print(f"budget {budget:.1f}, threshold {tau:.4f}, total loss there {total}")
 # %%
 
 # How the picture is drawn
-figure, axes = plt.subplots(figsize=(7.2, 3.9))
+figure, axes = plt.subplots(figsize=(7.2, 3.9), layout="constrained")
 totals = np.concatenate([[0], curve.totals])
 axes.stairs(totals, [0, *curve.levels, 0.27], color=BLUE, linewidth=2, baseline=None)
 axes.plot(curve.levels, totals[:-1], "o", color=BLUE, markersize=5)

@@ -125,7 +125,7 @@ mended["drift"] = [face_risk(seed, weights=ratios) for seed in range(5)]
 # The three side by side, each repeated with five random splits.
 
 # How the picture is drawn
-figure, row = plt.subplots(1, 3, figsize=(8.2, 3.6), sharey=True)
+figure, row = plt.subplots(1, 3, figsize=(8.2, 3.6), sharey=True, layout="constrained")
 figure.suptitle("Three ways to lose the promise, and to keep it", x=0.01, ha="left")
 ways = {
     "leakage": ("on training\nrows", "on held-out\nrows"),
