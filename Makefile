@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Modules are compiled when they are first imported: most of them never are.
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 INSTALL = $(PIP) --editable
 # There is a process for each core; threads of linear algebra would only wait for each other.
 ONE_THREAD = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
@@ -31,7 +32,7 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-check: lint test docs
+check: $(VENV)/.check lint test docs
 
 dist: $(VENV)/.dist # sdist and wheel in dist/, each installed in a new environment and used there
 	rm -rf dist
@@ -56,6 +57,10 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) ".[docs]"
 	@touch $@
+
+$(VENV)/.check: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) ".[test,docs]" # at once, which is quicker than one after the other
+	@touch $@ $(VENV)/.test $(VENV)/.docs $(VENV)/.demo
 
 $(VENV)/.dist: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) build hatchling

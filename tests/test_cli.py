@@ -206,23 +206,24 @@ def test_importing_the_command_line_is_light():
     assert result.stdout == "[]\n"
 
 
-def test_warmup_compiles_and_keeps_the_kernels(tmp_path):
-    """In a folder of its own; a second run finds all of them there."""
+def test_warmup_compiles_and_keeps_the_kernels():
+    """Where the tests' own are kept; a second run finds all of them there."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
-    environment |= {"NUMBA_CACHE_DIR": str(tmp_path), "COLUMNS": "80"}  # measured, the compiler is slow
+    environment |= {"COLUMNS": "400"}
     command = [sys.executable, "-m", "ordinalrisk", "warmup"]
+    folder = Path(cpu.cache_folder())
     written = []
     for _ in range(2):
         done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
         ready, kept, gpu = done.stdout.splitlines()
         assert re.fullmatch(r"Processor: ready after [\d.]+ s\.", ready)
-        written.append({file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nbc")})
-        assert kept.startswith(f"Kept in {tmp_path}")
+        written.append({file: file.stat().st_mtime_ns for file in folder.rglob("*.nbc")})
+        assert kept == f"Kept in {folder}"
         assert gpu.startswith("GPU: ")
-    names = {file.name.split("-")[0] for file in tmp_path.rglob("*.nbi")}
-    assert names == {"cpu._point_labels", "cpu._levels", "cpu._intervals", "cpu._steps", "cpu._copy_rows"}
-    assert len(written[0]) == cpu.N_COMPILED == 10
-    assert written[1] == written[0]
+    names = {file.name.split("-")[0] for file in folder.rglob("*.nbi")}
+    assert names >= {"cpu._point_labels", "cpu._levels", "cpu._intervals", "cpu._steps", "cpu._copy_rows"}
+    assert len(written[0]) >= cpu.N_COMPILED == 10
+    assert written[0].items() <= written[1].items()  # nothing was compiled again
 
 
 def test_warmup_says_where_nothing_can_be_kept(monkeypatch):

@@ -83,7 +83,7 @@ def class_indices(
     if len(indices) and indices.min() < 0:
         row = int(to_host(indices < 0).argmax())
         label = labels[row].item() if hasattr(labels[row], "item") else labels[row]
-        if label is None or label != label:
+        if label is None or str(label) in ("nan", "<NA>", "NaT"):
             remedy = " A label is missing there: leave the row out."
         elif _are_positions(labels, classes):
             remedy = f" If these are positions, pass np.array(classes)[{name}]."

@@ -19,7 +19,6 @@ from importlib.resources import files
 from typing import Any
 
 from ordinalrisk.report import wording
-from ordinalrisk.report.verdict import in_digits
 
 Summary = Mapping[str, Any]
 
@@ -238,7 +237,7 @@ def _worst(stop: Summary, summary: Summary) -> str:
     share = stop["class_coverage"][y][0]
     about = wording.average_in_words(summary)
     by_misses = math.isclose(largest, 1 - share, abs_tol=1e-9)
-    mean = "" if by_misses else f"its mean loss is {in_digits(largest)}, and "
+    mean = "" if by_misses else f"its mean loss is {wording.in_digits(largest)}, and "
     return (
         f"{about} The class served worst is {name}: {mean}"
         f"{_percent(share)} of its {rows} rows have the truth in their set."

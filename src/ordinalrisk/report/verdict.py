@@ -22,6 +22,7 @@ from ordinalrisk.exact import decimal_text
 from ordinalrisk.guarantees import Guarantee
 from ordinalrisk.losses import IntervalLoss
 from ordinalrisk.report.realised import TWO_SIDED_95, Realised, deviation
+from ordinalrisk.report.wording import in_digits
 from ordinalrisk.tally import Tally
 
 _NAMES_SHOWN = 5
@@ -221,14 +222,3 @@ def excess_deviation(realised: Realised, guarantee: Guarantee) -> float:
     """
     calibrations = 1 / guarantee.n_rows if guarantee.delta is None and guarantee.n_rows else 0.0
     return realised.deviation * math.sqrt(calibrations + 1 / realised.n_units)
-
-
-def in_digits(value: float) -> str:
-    """Four digits, and thousands in groups.
-
-    Examples
-    --------
-    >>> in_digits(0.04812345), in_digits(12345.6), in_digits(0.0)
-    ('0.04812', '12,346', '0')
-    """
-    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"

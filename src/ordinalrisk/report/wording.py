@@ -204,3 +204,14 @@ def facts(summary: Summary) -> list[tuple[str, Facts]]:
 def _part_fact(part: Summary, promise: Summary) -> tuple[str, str, bool]:
     n = f"{part['calibration_units']:,} {promise['unit']}s"
     return part["name"], f"{part['threshold']['hex']} (alpha {part['alpha']}, {n})", True
+
+
+def in_digits(value: float) -> str:
+    """Four digits, and thousands in groups.
+
+    Examples
+    --------
+    >>> in_digits(0.04812345), in_digits(12345.6), in_digits(0.0)
+    ('0.04812', '12,346', '0')
+    """
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
