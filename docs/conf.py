@@ -27,7 +27,6 @@ version = release = ordinalrisk.__version__
 
 extensions = [
     "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "myst_parser",
@@ -47,7 +46,6 @@ myst_enable_extensions = ["dollarmath", "attrs_inline", "colon_fence", "deflist"
 myst_heading_anchors = 3
 html_math_renderer = "mathml"
 
-autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 maximum_signature_line_length = 80

@@ -28,8 +28,7 @@ from mdit_py_plugins.myst_blocks import myst_block_plugin
 from mdit_py_plugins.myst_role import myst_role_plugin
 
 ROOT = Path(__file__).parents[1]
-OF_BUILDS = ("_build", "concepts", "gallery", "reference/generated", "sg_execution_times.rst", "tutorial")
-BUILT = {ROOT / "docs" / name for name in OF_BUILDS}
+BUILT = {ROOT / "docs" / name for name in ("_build", "concepts", "gallery", "tutorial")}
 
 
 def _files(*patterns: str) -> list[Path]:
