@@ -8,6 +8,7 @@ import hypothesis
 import numpy as np
 import pytest
 import torch
+import typer.testing
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is defined, so before any is imported
@@ -15,6 +16,9 @@ if not torch.cuda.is_available():
 # Compiling a kernel for the first time takes seconds, so a deadline would say nothing about the code.
 hypothesis.settings.register_profile("laws", max_examples=50, deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("laws")
+
+# Else a runner builds all commands before it runs one, which takes longer than most of them do.
+typer.testing._get_command = cache(typer.testing._get_command)
 
 
 def draw_rows(n_rows=300, n_classes=5, seed=0):
@@ -29,6 +33,23 @@ def draw_rows(n_rows=300, n_classes=5, seed=0):
 def draw():
     """``draw(n_rows, n_classes, seed)`` gives probabilities and labels drawn from them."""
     return draw_rows
+
+
+@pytest.fixture
+def few_resamples_and_stops(monkeypatch):
+    """Both sides of an identity between reports have the same intervals and risks, and have them sooner."""
+    import quick_reports
+
+    quick_reports.few_resamples(monkeypatch.setattr)
+    quick_reports.few_stops(monkeypatch.setattr)
+
+
+@pytest.fixture
+def usual_stops(few_resamples_and_stops, monkeypatch):
+    """For tests of which risks there are."""
+    import quick_reports
+
+    quick_reports.usual_stops(monkeypatch.setattr)
 
 
 @pytest.fixture(scope="session")

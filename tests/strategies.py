@@ -1,6 +1,7 @@
 """What the laws range over: every kind of loss, of growth rule and of probabilities."""
 
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 from hypothesis import strategies as st
@@ -43,6 +44,7 @@ LOSSES = {
     "asymmetric": lambda K: orisk.DivergenceLoss(under=5, over=0.3),
     "table": lambda K: orisk.CostTableLoss(_any_table(K), normalize=False),
 }
+LOSSES = {name: cache(loss) for name, loss in LOSSES.items()}  # each of them remembers its tables
 
 
 def _uniform(rng, n, K):
@@ -100,5 +102,8 @@ def shares():
 
 def exact_losses(y, lower, upper, loss, K):
     """The loss of each row as a rational, straight from the definition."""
-    table = loss.exact_costs(K)
+    table = _exact_costs(loss, K)
     return [table[label][min(max(label, low), up)] for label, low, up in zip(y, lower, upper, strict=True)]
+
+
+_exact_costs = cache(lambda loss, K: loss.exact_costs(K))

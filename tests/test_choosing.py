@@ -76,7 +76,7 @@ def chosen_or_none(controller, proba, size, point_labels=None):
 @pytest.mark.no_cover
 @for_every_rule
 @for_every_loss
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(data=calibration_sets(max_rows=16, max_classes=8), share=sizes)
 def test_it_is_the_least_risk_of_all_thresholds_that_keep_the_size(loss, growth, data, share):
     proba, y, new = in_two(data)
@@ -88,7 +88,7 @@ def test_it_is_the_least_risk_of_all_thresholds_that_keep_the_size(loss, growth,
 @pytest.mark.filterwarnings("ignore:.*needs at least.*calibration rows")
 @for_every_rule
 @for_every_loss
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(data=calibration_sets(max_rows=40, max_classes=20), share=sizes)
 def test_the_size_is_kept_and_no_smaller_alpha_keeps_it(loss, growth, data, share):
     proba, y, new = in_two(data)
@@ -143,7 +143,7 @@ def test_size_one_is_single_labels(loss, growth, draw):
 
 @pytest.mark.parametrize("rule", [orisk.PaperGrowth, orisk.FrontierGrowth, orisk.AdaptiveGrowth])
 @for_every_loss
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(data=calibration_sets(max_rows=16, max_classes=6), share=sizes, seed=st.integers(0, 1000))
 def test_intervals_may_grow_from_given_labels(rule, loss, data, share, seed):
     proba, y, new = in_two(data)

@@ -5,14 +5,12 @@ Whatever happens, a result is whole and right, or there is one line that says wh
 
 import gzip
 import json
-import logging
 import os
 import pty
 import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -22,32 +20,27 @@ import fsspec
 import pyarrow as pa
 import pytest
 import test_places
-from distributed import Client, LocalCluster
+from distributed import Client
 from file_formats import encoded, read_rows, write_table
+from quick_reports import few_resamples
 from test_cluster_commands import PLAIN, calibration, cut, make_table, manifest, rows_in
 from test_commands import COMMAND, invoke, refusal, run, succeeds
+from worker_processes import die_of, die_once, hide_ordinalrisk, local_cluster, slow_down
 
 import ordinalrisk as orisk
 from ordinalrisk.cli import clusters
 from ordinalrisk.engines import readers, streaming
 from ordinalrisk.engines.dask import connecting, files
-from ordinalrisk.part_steps import PartSteps
 from ordinalrisk.report import ReportSummary
 
 bucket = test_places.bucket
 N_ROWS = 240
 
 
-def two_processes():
-    return LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
-    )
-
-
 @pytest.fixture(scope="module")
 def running(bucket):
     """Workers know the storage that their environment names."""
-    with two_processes() as cluster:
+    with local_cluster() as cluster:
         yield cluster
 
 
@@ -341,10 +334,9 @@ def test_a_file_that_is_not_there_for_workers(ready, cluster):
 
 
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.csv", "rows.arrow"])
-@pytest.mark.parametrize("where", [0, 1, 3], ids=["first", "between", "last"])
-def test_an_empty_file_adds_nothing(name, where, here, table, saved, cluster):
+def test_empty_files_first_between_and_last_add_nothing(name, here, table, saved, cluster):
     Path("cal.json").write_bytes(saved)
-    cut(table, "new", name, cuts={0: [0, 100], 1: [100, 100], 3: [100, N_ROWS]}[where])
+    cut(table, "new", name, cuts=[0, 100, 100, N_ROWS])
     given, there = f"new/{name.replace('.', '-*.')}", ["--cluster", cluster]
     succeeds("calibrate", given, *PLAIN, *OUT, *there)
     assert calibration("out.json") == calibration("cal.json")
@@ -495,7 +487,7 @@ def test_a_page_to_look_at_is_no_scheduler(ready, running, in_a_hurry):
 
 
 def test_a_cluster_without_workers(ready, in_a_hurry):
-    with LocalCluster(n_workers=0, dashboard_address=None, silence_logs=logging.CRITICAL) as empty:
+    with local_cluster(n_workers=0) as empty:
         address = empty.scheduler_address
         line = refusal(1, "evaluate", *NEW, "--cluster", address)
     assert line == f"--cluster: {address}: has no workers; start some with: dask worker {address}"
@@ -511,17 +503,9 @@ def test_workers_with_another_version(ready, cluster, monkeypatch):
     )
 
 
-def hide_ordinalrisk():
-    for name in [name for name in sys.modules if name.partition(".")[0] == "ordinalrisk"]:
-        del sys.modules[name]
-    sys.modules["ordinalrisk"] = None
-
-
 def test_workers_without_ordinalrisk(ready, in_a_hurry, monkeypatch):
     monkeypatch.setattr(connecting, "SECONDS_TO_ANSWER", 30)
-    with LocalCluster(
-        n_workers=1, dashboard_address=None, silence_logs=logging.CRITICAL, processes=True
-    ) as strange:
+    with local_cluster(n_workers=1) as strange:
         with Client(strange) as client:
             client.run(hide_ordinalrisk)
         address = strange.scheduler_address
@@ -556,53 +540,13 @@ def test_large_calibrations_are_sent_without_a_warning(ready, cluster, monkeypat
     assert "Sending large graph" not in result.output
 
 
-# Workers and commands that are lost. What follows runs on workers.
-
-REAL = {"opened": readers.opened, "sets": streaming.Predictor.sets, "sizes": PartSteps.sizes}
-
-
-def slow_down(seconds):
-    """Every file takes a while, with its output begun."""
-
-    def sets(self, rows):
-        time.sleep(seconds)
-        return REAL["sets"](self, rows)
-
-    def opened(*given):
-        time.sleep(seconds)
-        return REAL["opened"](*given)
-
-    streaming.Predictor.sets, files.opened = sets, opened
-
-
-def die_once(marker):
-    """Whoever is asked first dies."""
-
-    def sizes(self):
-        if not os.path.exists(marker):
-            Path(marker).touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return REAL["sizes"](self)
-
-    PartSteps.sizes = sizes
-
-
-def die_of(name):
-    """Whoever opens such a file dies."""
-
-    def opened(place, *given):
-        if place.endswith(name):
-            time.sleep(0.5)
-            os.kill(os.getpid(), signal.SIGKILL)
-        return REAL["opened"](place, *given)
-
-    files.opened = opened
+# Workers and commands that are lost
 
 
 @pytest.fixture
 def mortal():
     """A cluster whose workers may be killed."""
-    with two_processes() as cluster:
+    with local_cluster() as cluster:
         yield cluster
 
 
@@ -739,9 +683,8 @@ def test_a_command_that_is_killed_can_be_repeated(ready, table, one_machine, mor
     cut_small(table)
     on_each(mortal, slow_down, 0.15)
     given = ["predict", *NEW, "-o", "sets", "--cluster", mortal.scheduler_address]
-    succeeds(*given, "--alpha", "0.4")
-    for name in parts_in("sets"):
-        Path("sets", name).unlink()
+    Path("sets").mkdir()
+    Path("sets", files.MANIFEST).touch()  # of a run before
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen([COMMAND, *given], **quiet) as process:
         wait_until(lambda: parts_in("sets"))
@@ -775,7 +718,7 @@ PROMISES = {
 
 
 @pytest.mark.parametrize("options", PROMISES.values(), ids=PROMISES)
-def test_merging_leaves_the_parts_as_they_are(options, here, table):
+def test_merging_leaves_the_parts_as_they_are(options, here, table, monkeypatch):
     write_table(table, "all.parquet")
     succeeds("calibrate", "all.parquet", *PLAIN, *options, "-o", "cal.json")
     controller = orisk.RiskController.load("cal.json")
@@ -801,10 +744,12 @@ def test_merging_leaves_the_parts_as_they_are(options, here, table):
         whole = files.merge_summaries(summaries)
         return ReportSummary(controller).merge(whole).finish()
 
-    assert count() == count()
-    assert report() == report()
-    assert count()[3][0] == N_ROWS
-    assert report()["test"]["rows"] == N_ROWS
+    few_resamples(monkeypatch.setattr)
+    counts, reports = ([once() for _ in range(2)] for once in (count, report))
+    assert counts[0] == counts[1]
+    assert reports[0] == reports[1]
+    assert counts[0][3][0] == N_ROWS
+    assert reports[0]["test"]["rows"] == N_ROWS
 
 
 # Storage
@@ -893,7 +838,7 @@ def test_a_cluster_of_one_command(ready, one_machine):
 def test_a_failure_is_one_line(ready, table):
     cut_small(table)
     spoil("rows-03.parquet", lambda rows: rows.drop_columns("age"))
-    found = run("predict", *NEW, "-o", "sets", "--cluster", "local:2")
+    found = run("predict", *NEW, "-o", "sets", "--cluster", "local:1")
     assert found.returncode == 1
     note, line = found.stderr.decode().splitlines()
     assert note.startswith("Note: The work can be watched at http://")

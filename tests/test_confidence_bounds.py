@@ -250,7 +250,7 @@ def unit_steps(draw):
     return UnitSteps(rng.integers(0, n_levels, len(unit)) / 8, unit, np.ones(len(unit), np.int64), n)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(steps=unit_steps(), alpha=st.sampled_from([TENTH, Fraction(1, 5), Fraction(1, 3), Fraction(4, 5)]))
 def test_bisection_finds_what_a_naive_scan_of_all_candidates_finds(steps, alpha):
     for delta in (TENTH, Fraction(2, 5)):

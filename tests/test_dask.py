@@ -1,6 +1,5 @@
 """Dask collections: the bits of one machine, whatever the partitions and whoever dies on the way."""
 
-import logging
 import os
 import pickle
 import signal
@@ -8,6 +7,7 @@ import threading
 import time
 import warnings
 from fractions import Fraction
+from functools import cache
 from itertools import product
 
 import dask
@@ -16,8 +16,10 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from distributed import Client
 from rows_in_parts import make_small
 from strategies import GROWTH_RULES, LOSSES
+from worker_processes import local_cluster
 
 import ordinalrisk as orisk
 from ordinalrisk import RiskController, metrics
@@ -76,19 +78,11 @@ def _threads():
 
 @pytest.fixture(scope="module")
 def shared_cluster():
-    from distributed import Client, LocalCluster
-
     quiet = {"logging": {"distributed": "critical"}, "distributed.worker.memory.terminate": False}
     with (
         dask.config.set(quiet),
         warnings.catch_warnings(),
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=":0",  # any port: another process that tests may have one
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
+        local_cluster() as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         yield client
@@ -118,10 +112,17 @@ PAIRS = [*product(LOSSES, range(len(GROWTH_RULES)))]
 def pair_of(number, draw):
     """A loss and a growth rule, risks to ask for, rows, and in how many partitions they are."""
     name, rule = PAIRS[number]
-    loss, n_partitions = LOSSES[name](K), (1, 2, 7, 64)[([*LOSSES].index(name) + rule) % 4]
+    loss, n_partitions = LOSSES[name](K), (1, 2, 7, 34)[([*LOSSES].index(name) + rule) % 4]
     alphas = [share * loss.bound(K) for share in (Fraction(1, 8), Fraction(1, 50), Fraction(2, 5))]
     proba, y = few_levels() if number % 2 else draw(N, K)
     return loss, GROWTH_RULES[rule], alphas, proba, y, chunk_lengths(N, n_partitions)
+
+
+@cache
+def on_one_machine(number, draw):
+    """The calibration of a pair."""
+    loss, growth, alphas, proba, y, _ = pair_of(number, draw)
+    return RiskController(loss, alphas[0], growth).calibrate(proba, y)
 
 
 def test_every_loss_and_growth_rule(small, draw):
@@ -129,12 +130,11 @@ def test_every_loss_and_growth_rule(small, draw):
     in_windows = 0
     for number in range(len(PAIRS)):
         loss, growth, alphas, proba, y, lengths = pair_of(number, draw)
-        whole = RiskController(loss, alphas[0], growth).calibrate(proba, y)
         in_parts = cut(proba, lengths)
         parted = RiskController(loss, alphas[0], growth).calibrate(
             in_parts, cut(y, lengths), more_alphas=alphas[1:]
         )
-        same_as_one_machine(parted, whole, alphas, proba, in_parts)
+        same_as_one_machine(parted, on_one_machine(number, draw), alphas, proba, in_parts)
         in_windows += not curves_of(parted)[0].is_whole
     assert in_windows > len(PAIRS) / 2
 
@@ -158,10 +158,9 @@ def test_every_loss_and_growth_rule_in_other_processes(cluster, small, draw):
     for calibrator, parts, case in zip(calibrators, dask.compute(*steps), cases, strict=True):
         parted = calibrator.controller.adopt(calibrator.finish(PartsHere(parts)))
         lazy.append(parted.predict_set(cut(case[3], (500, 400)))._ends)
-    for (loss, growth, alphas, proba, y, _), calibrator, ends in zip(
-        cases, calibrators, dask.compute(*lazy), strict=True
-    ):
-        whole = RiskController(loss, alphas[0], growth).calibrate(proba, y)
+    found = zip(cases, calibrators, dask.compute(*lazy), strict=True)
+    for number, ((_, _, alphas, proba, *_), calibrator, ends) in enumerate(found):
+        whole = on_one_machine(number, draw)
         for alpha in alphas:
             assert calibrator.controller.threshold_at(alpha) == whole.threshold_at(alpha)
         sets = whole.predict_set(proba)
@@ -171,7 +170,7 @@ def test_every_loss_and_growth_rule_in_other_processes(cluster, small, draw):
 def test_each_loss_asked_over_a_cluster(cluster, small, draw):
     for number in range(0, len(PAIRS), len(GROWTH_RULES) + 1):
         loss, growth, alphas, proba, y, _ = pair_of(number, draw)
-        whole = RiskController(loss, alphas[0], growth).calibrate(proba, y)
+        whole = on_one_machine(number, draw)
         lengths = (100, 0, 800)
         parted = RiskController(loss, alphas[0], growth).calibrate(
             cut(proba, lengths), cut(y, lengths), more_alphas=alphas[1:]

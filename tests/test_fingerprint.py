@@ -66,14 +66,11 @@ def as_tensor(array):
         (63, "int8"),
         (64, "complex128"),
         (65, "uint8"),
-        (1023, "uint8"),
+        (128, "int64"),
         (1024, "float64"),
         (1025, "uint8"),
         (2048, "bfloat16"),
-        (2049, "uint8"),
-        (3 * 1024, "int64"),
-        (31 * 1024 + 5, "uint8"),
-        (64 * 1024, "float32"),
+        (12 * 1024 + 1020, "float32"),
     ],
 )
 def test_the_kernel_computes_blake3(n_bytes, number_type):

@@ -58,7 +58,7 @@ def splits(draw, data):
 
 @for_every_rule
 @for_every_loss
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(split=splits(calibration_sets(max_rows=20, max_classes=10)))
 def test_a_split_is_a_calibration_of_its_own(loss, growth, split):
     proba, y, calibration, chosen = split

@@ -176,13 +176,13 @@ def test_a_new_row_of_weight_w_is_a_threshold_of_its_own():
     """The exact inequality, with rationals, for each new row."""
     one = controller("divergence").calibrate(PROBA, Y, sample_weight=WEIGHTS)
     sets = one.predict_set(NEW, sample_weight=NEW_WEIGHTS)
-    levels, table = one.growth.levels(PROBA, one.loss), one.loss.exact_costs(K)
+    levels = one.growth.levels(PROBA, one.loss)
     new_levels = one.growth.levels(NEW, one.loss)
 
     def total(tau):
         inside = levels >= tau
         lower, upper = inside.argmax(axis=1), K - 1 - inside[:, ::-1].argmax(axis=1)
-        losses = [table[y][min(max(y, a), b)] for y, a, b in zip(Y, lower, upper, strict=True)]
+        losses = exact_losses(Y, lower, upper, one.loss, K)
         return sum(Fraction(w) * one_loss for w, one_loss in zip(WEIGHTS.tolist(), losses, strict=True))
 
     candidates = [(tau, total(tau)) for tau in sorted({*levels.ravel().tolist()})]

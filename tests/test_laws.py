@@ -18,16 +18,13 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*needs at least.*calibration rows"),
     pytest.mark.no_cover,  # what so many examples run is run by others, and takes twice as long if measured
 ]
-every_combination = [
-    pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr),
-    pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys()),
-]
+every_rule = pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)
+every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
 
 
 def for_every_loss_and_rule(test):
-    for mark in every_combination:
-        test = mark(test)
-    return test
+    """All rules for a loss, one after the other: its cost tables are made once."""
+    return every_rule(every_loss(test))
 
 
 def calibrated(loss, growth, data, share):
@@ -38,27 +35,19 @@ def calibrated(loss, growth, data, share):
 
 
 @for_every_loss_and_rule
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(data=calibration_sets())
-def test_levels_fall_outward_from_the_point_label(loss, growth, data):
+def test_levels_fall_outward_from_the_point_label_in_the_range_that_the_rule_states(loss, growth, data):
     proba, _ = data
     K = proba.shape[1]
-    points = reference.point_labels(proba, CostTable.of(loss(K), K).gains, growth.point)
-    for level, m in zip(growth.levels(proba, loss(K)), points, strict=True):
+    costs = CostTable.of(loss(K), K)
+    levels = growth.levels(proba, loss(K))
+    for level, m in zip(levels, reference.point_labels(proba, costs.gains, growth.point), strict=True):
         assert level[m] == math.inf
         assert all(inner >= outer for inner, outer in pairwise(level[m:]))
         assert all(inner >= outer for inner, outer in pairwise(level[m::-1]))
         assert np.isfinite(np.delete(level, m)).all()
-
-
-@for_every_loss_and_rule
-@settings(max_examples=8)
-@given(data=calibration_sets())
-def test_levels_lie_in_the_range_that_the_rule_states(loss, growth, data):
-    proba, _ = data
-    K = proba.shape[1]
-    levels = growth.levels(proba, loss(K))
-    low, high = growth.level_range(CostTable.of(loss(K), K))
+    low, high = growth.level_range(costs)
     rounding = 1e-4 * (high - low)  # rows need not sum to 1 exactly
     finite = levels[np.isfinite(levels)]
     assert low - rounding <= finite.min()
@@ -66,8 +55,8 @@ def test_levels_lie_in_the_range_that_the_rule_states(loss, growth, data):
 
 
 @for_every_loss_and_rule
-@settings(max_examples=15)
-@given(data=calibration_sets(), share=shares())
+@settings(max_examples=10)
+@given(data=calibration_sets(max_classes=20), share=shares())
 def test_membership_is_level_at_least_threshold(loss, growth, data, share):
     proba, y = data
     controller = calibrated(loss, growth, data, share)
@@ -78,8 +67,8 @@ def test_membership_is_level_at_least_threshold(loss, growth, data, share):
 
 
 @for_every_loss_and_rule
-@settings(max_examples=12)
-@given(data=calibration_sets(max_classes=12), share=shares())
+@settings(max_examples=8)
+@given(data=calibration_sets(max_rows=8, max_classes=12), share=shares())
 def test_threshold_is_the_largest_safe_one(loss, growth, data, share):
     proba, y = data
     n, K = proba.shape
@@ -100,8 +89,8 @@ def test_threshold_is_the_largest_safe_one(loss, growth, data, share):
 
 
 @for_every_loss_and_rule
-@settings(max_examples=10)
-@given(data=calibration_sets(), seed=st.integers(0, 1000))
+@settings(max_examples=8)
+@given(data=calibration_sets(max_classes=20), seed=st.integers(0, 1000))
 def test_the_order_of_rows_changes_nothing(loss, growth, data, seed):
     proba, y = data
     shuffle = np.random.default_rng(seed).permutation(len(y))
@@ -112,7 +101,7 @@ def test_the_order_of_rows_changes_nothing(loss, growth, data, seed):
 
 
 @for_every_loss_and_rule
-@settings(max_examples=10)
+@settings(max_examples=8)
 @given(data=calibration_sets(max_classes=20), chosen=st.lists(shares(), min_size=2, max_size=4))
 def test_sets_are_nested_in_alpha_and_one_curve_answers_all(loss, growth, data, chosen):
     proba, y = data

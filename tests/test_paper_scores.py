@@ -1,12 +1,13 @@
 """The paper's numbers: its tables and the direction of its figures, on the authors' scores and on ours."""
 
 import os
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from ordinalrisk.experiments import diabetic_retinopathy, simulated, utkface
+from ordinalrisk.experiments import diabetic_retinopathy, reproduction, simulated, utkface
 from ordinalrisk.experiments.protocol import run_trials, summarise
 from ordinalrisk.experiments.reproduction import reproduce
 from ordinalrisk.experiments.scores import read_scores
@@ -32,7 +33,11 @@ def scores_of(name):
 
 @cache
 def reproduction_of(name):
-    return reproduce(FILES[name][0], scores_of(name), growths=("paper", "frontier"))
+    """Without the curves and the histograms, which are for its pictures."""
+    experiment = replace(FILES[name][0], histogram_alphas={})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reproduction, "CURVE_ALPHAS", [0.1])
+        return reproduce(experiment, scores_of(name), growths=("paper", "frontier"))
 
 
 def compared(name, scenarios):

@@ -6,7 +6,7 @@ import sys
 import warnings
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations, pairwise
+from itertools import combinations, cycle, pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -126,8 +126,7 @@ def test_without_axes_there_is_one_new_figure(name, sets, draw):
     ax.figure.canvas.draw()
 
 
-@pytest.mark.parametrize("name", PLOTS)
-@pytest.mark.parametrize("layout", [None, "constrained"])
+@pytest.mark.parametrize(("name", "layout"), [*zip(PLOTS, cycle([None, "constrained"]))])
 def test_given_axes_are_used_and_no_others(name, layout, sets, draw):
     figure, [left, right] = plt.subplots(1, 2, layout=layout)
     plt.sca(right)
@@ -767,11 +766,41 @@ def test_tensors_on_a_device_are_drawn_too(monkeypatch, draw):
 # names are data
 
 
+NAMED_PLOTS = {
+    "intervals": plot_intervals,
+    "centroids": plot_centroids,
+    "coverage": lambda sets: plot_class_coverage([sets.classes[0]] * len(sets), sets),
+}
+
+
+@pytest.mark.no_cover  # what takes long is matplotlib's
 @pytest.mark.parametrize(
-    "plot",
-    [plot_intervals, plot_centroids, lambda sets: plot_class_coverage([sets.classes[0]] * len(sets), sets)],
-    ids=["intervals", "centroids", "coverage"],
+    ("name", "n_classes", "length"),
+    [
+        *[("intervals", 2, 80), ("intervals", 5, 12), ("intervals", 20, 1)],
+        *[("centroids", 9, 12), ("centroids", 20, 80), ("centroids", 70, 1)],
+        *[("coverage", 5, 12), ("coverage", 20, 1), ("coverage", 20, 80)],
+    ],
 )
+def test_names_do_not_overlap(name, n_classes, length):
+    names = [f"{k:W>{length}}" if length > 3 else str(k) for k in range(n_classes)]
+    ax = NAMED_PLOTS[name](many_sets(30, n_classes, classes=names))
+    ax.figure.canvas.draw()
+    labels = ax.get_xticklabels()
+    [turned] = {label.get_rotation() for label in labels}
+    boxes = [label.get_window_extent() for label in labels]
+    if turned == 35:  # boxes of slanted text overlap though the text does not
+        dots = np.diff([ax.transData.transform((x, 0))[0] for x in ax.get_xticks()])
+        height = labels[0].get_fontsize() * ax.figure.dpi / 72
+        assert (dots * math.sin(math.radians(35)) > height).all()
+    else:
+        assert not any(a.overlaps(b) for a, b in pairwise(boxes))
+    inside = ax.figure.bbox
+    assert all(inside.x0 <= box.x0 and box.y0 >= inside.y0 for box in boxes)
+    assert ax.get_window_extent().height > 0.3 * inside.height
+
+
+@pytest.mark.parametrize("plot", NAMED_PLOTS.values(), ids=NAMED_PLOTS)
 class TestNames:
     def test_are_text_and_never_mathematics(self, plot):
         names = ["$x^2$", "a_b", r"\$", "$", r"$\frac{$"]
@@ -782,25 +811,6 @@ class TestNames:
             shown, parsed = label._preprocess_math(label.get_text())
             assert shown == label.get_text()
             assert parsed is False
-
-    @pytest.mark.no_cover  # what takes long is matplotlib's
-    @pytest.mark.parametrize(("n_classes", "length"), [(2, 80), (5, 12), (9, 12), (20, 1), (20, 80), (70, 1)])
-    def test_do_not_overlap(self, plot, n_classes, length):
-        names = [f"{k:W>{length}}" if length > 3 else str(k) for k in range(n_classes)]
-        ax = plot(many_sets(30, n_classes, classes=names))
-        ax.figure.canvas.draw()
-        labels = ax.get_xticklabels()
-        [turned] = {label.get_rotation() for label in labels}
-        boxes = [label.get_window_extent() for label in labels]
-        if turned == 35:  # boxes of slanted text overlap though the text does not
-            dots = np.diff([ax.transData.transform((x, 0))[0] for x in ax.get_xticks()])
-            height = labels[0].get_fontsize() * ax.figure.dpi / 72
-            assert (dots * math.sin(math.radians(35)) > height).all()
-        else:
-            assert not any(a.overlaps(b) for a, b in pairwise(boxes))
-        inside = ax.figure.bbox
-        assert all(inside.x0 <= box.x0 and box.y0 >= inside.y0 for box in boxes)
-        assert ax.get_window_extent().height > 0.3 * inside.height
 
     def test_that_are_long_are_shortened_and_still_told_apart(self, plot):
         names = [f"{k} a rather long name of a class" for k in range(4)]

@@ -21,14 +21,17 @@ from ordinalrisk.calibrating import RowExtras
 from ordinalrisk.calibration import HighProbability
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.evaluating import StratumLosses, stratum_risks, verdict_on
-from ordinalrisk.report import ReportSummary, counting, promising, render, summarise
+from ordinalrisk.report import ReportSummary, counting, promising, render, stops, summarise
 from ordinalrisk.report import realised as realised_module
 from ordinalrisk.report.realised import ClusterLosses, WeightedLosses, of_weighted_classes
 from ordinalrisk.report.stops import alpha_range
 from ordinalrisk.report.verdict import PartVerdict, Realised, judged, verdict_of_parts
 from ordinalrisk.tally import Tally
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*(needs at least|too few|full scale):UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*(needs at least|too few|full scale):UserWarning"),
+    pytest.mark.usefixtures("few_resamples_and_stops"),
+]
 
 GRADES = ["None", "Mild", "Severe", "Worst"]
 CLINICS = ["north", "south", "<script>alert(1)</script>", "<b>tiny</b>"]
@@ -50,11 +53,6 @@ SETTINGS = {
     "randomized": ({"randomize": True}, ""),
     "randomized by group": ({"randomize": True, "alpha": 0.15}, "groups"),
 }
-
-
-@pytest.fixture(autouse=True)
-def few_resamples(monkeypatch):
-    monkeypatch.setattr(estimates, "_RESAMPLES", 50)
 
 
 class Setting:
@@ -120,11 +118,6 @@ def setting(draw, request):
     return made(draw, request.param)
 
 
-def few(stops):
-    """The first, the last and some between."""
-    return [stops[0], *stops[1:-1:6], stops[-1]]
-
-
 # --- numbers
 
 
@@ -149,7 +142,7 @@ def test_cases_have_their_sets_at_every_stop(setting):
 
 
 def test_risks_and_verdicts_are_those_of_evaluate(setting):
-    for stop in few(setting.found["stops"]):
+    for stop in setting.found["stops"]:
         losses, guarantee = setting.losses(stop), setting.controller.guarantee(setting.alpha(stop))
         assert stop["risk"] == [*map(float, losses.realised_by_all().risk)]
         assert stop["units"] == losses.realised_by_all().n_units
@@ -218,17 +211,17 @@ def test_the_start_is_the_calibration_itself(setting):
         assert float.fromhex(one["hex"]) == controller.threshold_
 
 
-def test_stops_reach_from_the_first_certified_to_single_labels(setting):
-    stops = setting.found["stops"]
-    assert 8 <= len(stops) <= counting.stops_apart.__globals__["MOST_STOPS_APART"]
-    values = [Fraction(stop["alpha"]) for stop in stops]
+def test_stops_reach_from_the_first_certified_to_single_labels(setting, usual_stops):
+    counted = ReportSummary(setting.controller, **setting.seed)._counted
+    values = counted.values
+    assert 8 <= len(values) <= stops.MOST_STOPS_APART
     assert values == sorted(set(values))
-    guarantees = [setting.controller.guarantee(setting.alpha(stop)) for stop in stops]
+    guarantees = [setting.controller.guarantee(setting.alpha({"alpha": value})) for value in values]
     below = values[0] - (values[1] - values[0])
     if below > 0:
-        smaller = setting.controller.guarantee(setting.alpha({"alpha": str(below)}))
+        smaller = setting.controller.guarantee(setting.alpha({"alpha": below}))
         assert not any(part.certified for part in smaller.parts or [smaller])
-    if setting.found["start"] != 0:
+    if counted.start != 0:
         assert any(part.certified for part in guarantees[0].parts or [guarantees[0]])
     largest = max(float(part.alpha) for part in guarantees[-1].parts or [guarantees[-1]])
     step = float(values[-1] - values[-2]) * largest / float(values[-1])
@@ -527,17 +520,27 @@ def test_parts_that_say_nothing():
 class Page:
     """A report, open in the browser."""
 
-    def __init__(self, browser, path, summary, **context):
+    def __init__(self, tab, path, summary, width, height):
         path.write_text(render(summary), encoding="utf-8")
-        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | context)
-        self.page = self.context.new_page()
-        self.complaints = []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
-        self.page.goto(path.as_uri())
+        self.page, self.complaints = tab, []
+        self.heard = {
+            "console": lambda message: self.complaints.append(message.text),
+            "pageerror": lambda error: self.complaints.append(str(error)),
+            "dialog": lambda dialog: self.complaints.append(dialog.message),
+        }
+        for event, hear in self.heard.items():
+            tab.on(event, hear)
+        tab.set_viewport_size({"width": width, "height": height})
+        tab.goto(path.as_uri())
         self.summary = summary
         self.drawn(summary["start"])
+
+    def close(self):
+        for event, hear in self.heard.items():
+            self.page.remove_listener(event, hear)
+        self.page.emulate_media(media="null", color_scheme="null")
+        self.page.goto("about:blank")
+        assert self.complaints == []
 
     def drawn(self, s):
         every = (
@@ -569,22 +572,32 @@ def browser():
     yield from running_chromium()
 
 
+@pytest.fixture(scope="module")
+def tab(browser):
+    return browser.new_page()
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """One for all pages, since the browser keeps the compiled scripts of an address."""
+    return tmp_path_factory.mktemp("pages") / "report.html"
+
+
 @pytest.fixture
-def opened(browser, tmp_path):
+def opened(tab, path):
     pages = []
 
-    def open_page(summary, **context):
-        pages.append(Page(browser, tmp_path / f"{len(pages)}.html", summary, **context))
+    def open_page(summary, width=1280, height=900):
+        pages.append(Page(tab, path, summary, width, height))
         return pages[-1]
 
     yield open_page
     for page in pages:
-        page.context.close()
-        assert page.complaints == []
+        page.close()
 
 
-def test_the_page_shows_each_group_at_every_alpha(draw, opened):
-    setting = made(draw, "groups")
+def test_the_page_shows_each_group_at_every_alpha(draw, opened, usual_stops):
+    setting = Setting(draw, "groups")
     found = setting.found
     page = opened(found)
     text = page.page.locator("body").inner_text()
@@ -596,7 +609,7 @@ def test_the_page_shows_each_group_at_every_alpha(draw, opened):
     assert "Within a group it is an average over all classes." in text
     names = [part["name"] for part in found["promise"]["strata"]]
     assert set(names) == set(CLINICS)
-    for s in (0, found["start"], len(found["stops"]) - 1):
+    for s in (found["start"], len(found["stops"]) - 1, 0):
         stop = page.move(s)
         header, *rows = page.table()
         assert header[0] == "group"
@@ -626,7 +639,6 @@ def test_the_page_shows_each_group_at_every_alpha(draw, opened):
         assert points["marker"]["symbol"] == [shapes[part["verdict"]] for part in stop["strata"]]
     uncertified = [sum(not part["certified"] for part in stop["strata"]) for stop in found["stops"]]
     assert uncertified[0] > 0 == uncertified[-1]
-    page.move(0)
     assert page.page.locator(".tag").inner_text() == f"{uncertified[0]} of 4 not certified"
     assert page.page.locator("main script, main b:has-text('alert')").count() == 0
     ticks = page.page.locator("[data-chart=strata] .ytick text").all_text_contents()
@@ -700,7 +712,7 @@ def test_the_page_says_what_is_promised(draw, name, shown, facts):
 
 
 def test_a_phone_and_a_sheet_hold_every_pair(draw, opened):
-    page = opened(made(draw, "groups by class").found, viewport={"width": 360, "height": 740})
+    page = opened(made(draw, "groups by class").found, width=360, height=740)
     assert page.page.evaluate("document.scrollingElement.scrollWidth") == 360
     assert [row[0] for row in page.table()[1:5]] == [
         f"{page.table()[1][0].split(' / ')[0]} / {k}" for k in GRADES

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import quick_reports
 from browser import running_chromium
 
 import ordinalrisk as orisk
@@ -22,6 +23,7 @@ pytest.importorskip("jinja2", reason="the page needs jinja2")
 pytestmark = pytest.mark.no_cover  # what is tested runs in the browser
 GRADES = ["None", "Mild", "Moderate", "Severe", "Proliferative"]
 NASTY = ["<script>alert(1)</script>", "<b>B</b> &lt;", '"q" $x^2$ %{x}']
+LONG = [f"A class with a rather long name, number {k}" for k in range(20)]
 CHARTS = ["risk", "size", "sizes", "centroids", "class_coverage", "class_risk", "held", "rules"]
 
 
@@ -84,24 +86,31 @@ def percent(value, decimals=2):
 # --- pages
 
 
-class Report:
-    """A report, open in the browser from a file."""
+DESK, PHONE = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
 
-    def __init__(self, browser, path, summary, *, address="", **context):
+
+class Report:
+    """A report, open in a tab of the browser from a file."""
+
+    def __init__(self, tab, path, summary, *, address="", viewport=DESK):
         path.write_text(render(summary), encoding="utf-8")
-        self.context = browser.new_context(**({"viewport": {"width": 1280, "height": 800}} | context))
-        self.page = self.context.new_page()
+        self.page, self.url = tab, path.as_uri()
         self.complaints, self.fetched = [], []
-        self.page.on("console", lambda message: self.complaints.append((message.type, message.text)))
-        self.page.on("pageerror", lambda error: self.complaints.append(("exception", str(error))))
-        self.page.on("dialog", lambda dialog: self.complaints.append(("dialog", dialog.message)))
-        self.page.on("request", lambda request: self.fetched.append(request.url))
-        self.page.add_init_script("window.charts = () => [...document.querySelectorAll('[data-chart]')]")
-        self.url = path.as_uri()
-        self.page.goto(self.url + address)
+        self.heard = {
+            "console": lambda message: self.complaints.append((message.type, message.text)),
+            "pageerror": lambda error: self.complaints.append(("exception", str(error))),
+            "dialog": lambda dialog: self.complaints.append(("dialog", dialog.message)),
+            "request": lambda request: self.fetched.append(request.url),
+        }
+        for event, hear in self.heard.items():
+            tab.on(event, hear)
+        tab.set_viewport_size(viewport)
+        tab.goto(self.url + address)
 
     def close(self):
-        self.context.close()
+        for event, hear in self.heard.items():
+            self.page.remove_listener(event, hear)
+        self.page.goto("about:blank")
         assert self.complaints == []
         assert {url.partition("#")[0] for url in self.fetched} <= {self.url, "data:,"}
 
@@ -153,9 +162,29 @@ class Report:
         )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_resamples():
+    """The page shows whatever intervals the library has."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        quick_reports.few_resamples(monkeypatch.setattr)
+        yield
+
+
 @pytest.fixture(scope="module")
 def browser():
     yield from running_chromium()
+
+
+def new_tab(browser, **options):
+    tab = browser.new_context(**options).new_page()
+    tab.add_init_script("window.charts = () => [...document.querySelectorAll('[data-chart]')]")
+    return tab
+
+
+@pytest.fixture(scope="module")
+def tab(browser):
+    """One for all reports that are opened one after the other."""
+    return new_tab(browser)
 
 
 @pytest.fixture(scope="module")
@@ -163,14 +192,21 @@ def grades():
     return Study(GRADES, n_test=1500)
 
 
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """One for all of them too, since the browser keeps the compiled scripts of an address."""
+    return tmp_path_factory.mktemp("pages") / "the report.html"
+
+
 @pytest.fixture
-def opened(browser, tmp_path):
+def opened(tab, path):
     """``opened(summary, ...)`` opens a report; in the end there were no complaints, nothing was fetched."""
     reports = []
 
-    def open_report(summary, **options):
-        path = tmp_path / f"report {len(reports)}.html"
-        reports.append(Report(browser, path, summary, **options))
+    def open_report(summary, tab=tab, **options):
+        while reports:
+            reports.pop().close()
+        reports.append(Report(tab, path, summary, **options))
         return reports[-1]
 
     yield open_report
@@ -181,7 +217,7 @@ def opened(browser, tmp_path):
 @pytest.fixture(scope="module")
 def shared(browser, grades, tmp_path_factory):
     """One open report of the grades for the tests that only move it."""
-    report = Report(browser, tmp_path_factory.mktemp("page") / "report.html", grades.summary)
+    report = Report(new_tab(browser), tmp_path_factory.mktemp("page") / "report.html", grades.summary)
     yield report
     report.close()
 
@@ -189,7 +225,7 @@ def shared(browser, grades, tmp_path_factory):
 @pytest.fixture
 def report(shared, grades):
     """The shared report as it was when it opened."""
-    shared.page.set_viewport_size({"width": 1280, "height": 800})
+    shared.page.set_viewport_size(DESK)
     shared.page.emulate_media(media="null", color_scheme="light")
     shared.page.evaluate(
         "scrollTo(0, 0); document.querySelectorAll('details').forEach(each => each.open = false)"
@@ -382,15 +418,6 @@ def test_tables_of_numbers_follow_the_slider(report_at_stop, grades, stop):
     assert f"alpha {summary['alpha']}" in report.page.locator("[data-table=held] caption").inner_text()
 
 
-def test_losses_in_natural_units_have_fewer_decimals(opened):
-    loss = orisk.DivergenceLoss(positions=[18, 25, 35, 50, 65], normalize=False)
-    study = Study(["18-24", "25-34", "35-49", "50-64", "65-"], loss=loss, alpha=2)
-    report = opened(study.summary)
-    start = study.stop(study.summary["start"])
-    assert report.field("risk") == fixed(start["risk"][0], 3)
-    assert report.field("lead") == "Promised: the loss of a new case is at most 2 on average."
-
-
 # --- the slider
 
 
@@ -486,15 +513,16 @@ def test_the_address_keeps_the_alpha(opened, grades):
     alpha = grades.stop(3)["alpha"]
     assert report.page.url.endswith(f"#alpha={alpha}")
     assert report.page.evaluate("history.length") == visited
-    assert opened(grades.summary, address=f"#alpha={alpha}").drawn(3).field("alpha") == alpha
     report.page.evaluate("alpha => { location.hash = 'alpha=' + alpha }", grades.stop(5)["alpha"])
     report.drawn(5)
+    assert opened(grades.summary, address=f"#alpha={alpha}").drawn(3).field("alpha") == alpha
 
 
 @pytest.mark.parametrize("address", ["#alpha=7", "#alpha=%"])
 def test_an_address_of_no_stop_opens_at_the_calibrated_alpha(opened, grades, address):
-    report = opened(grades.summary, address=address).drawn(grades.summary["start"])
+    report = opened(grades.summary, address=address)
     assert report.field("alpha") == grades.summary["alpha"]
+    assert report.slider.input_value() == str(grades.summary["start"])
 
 
 def test_the_slider_says_what_changed_to_those_who_do_not_see_it(report, grades):
@@ -564,15 +592,13 @@ def test_dark_follows_the_system_live(report, grades):
     assert (ink(), background()) == light
 
 
-@pytest.mark.parametrize(
-    "classes", [GRADES, [f"A class with a rather long name, number {k}" for k in range(20)]]
-)
-def test_a_phone_needs_no_sideways_scrolling(opened, classes):
-    study = Study(classes)
+@pytest.mark.parametrize("classes", ["grades", "many long names"])
+def test_a_phone_needs_no_sideways_scrolling(opened, grades, classes):
+    study = grades if classes == "grades" else Study(LONG)
     summary = copy.deepcopy(study.summary)
     summary["test"]["file"] = "oneword" * 20
     assert len(render(summary).encode()) < 6_000_000
-    report = opened(summary, viewport={"width": 360, "height": 740}).drawn(summary["start"])
+    report = opened(summary, viewport=PHONE).drawn(summary["start"])
     report.open_numbers()
     widths = "[document.scrollingElement.scrollWidth, innerWidth]"
     assert report.page.evaluate(widths) == [360, 360]
@@ -621,8 +647,8 @@ def test_print_makes_a_pdf_of_a_few_pages(report):
     report.page.wait_for_function("() => document.querySelector('[data-chart=risk]').layout.width > 400")
 
 
-def test_without_javascript_the_opening_and_the_facts_are_there(opened, grades):
-    report = opened(grades.summary, java_script_enabled=False)
+def test_without_javascript_the_opening_and_the_facts_are_there(opened, grades, browser):
+    report = opened(grades.summary, new_tab(browser, java_script_enabled=False))
     stop, text = grades.stop(grades.summary["start"]), report.page.locator("body").inner_text()
     for expected in [
         "Promised: the loss of a new case is at most 0.1 on average.",
@@ -670,9 +696,13 @@ def test_facts_for_the_auditor(report, grades):
 # --- text from the data
 
 
-def test_text_from_the_data_is_shown_as_text(opened):
-    study = Study(NASTY, alpha=0.2)
-    summary = copy.deepcopy(study.summary)
+@pytest.fixture(scope="module")
+def oddly_named():
+    return Study([*NASTY, *LONG[:3]], alpha=0.2)
+
+
+def test_text_from_the_data_is_shown_as_text_and_shortened_on_the_axes_only(opened, oddly_named):
+    summary = copy.deepcopy(oddly_named.summary)
     summary["test"]["file"] = "<img src=x onerror=alert(1)>.csv"
     summary["cases"]["columns"] = ["</script><b>column</b>"]
     summary["calibration"]["columns"]["label"] = "<u>label</u>"
@@ -682,21 +712,22 @@ def test_text_from_the_data_is_shown_as_text(opened):
     page = report.page
     assert page.locator("main b:has-text('column'), main i, u, img, em, main script").count() == 0
     assert page.locator("script").count() == 4
-    ticks = ["<script>al…ript>", *NASTY[1:]]
-    assert report.ticks("held", "y") == report.ticks("centroids", "x") == ticks
+    ticks = ["<script>al…ript>", *NASTY[1:], "A class wi…ber 0", "A class wi…ber 1", "A class wi…ber 2"]
+    assert report.ticks("held", "y") == ticks
+    assert report.ticks("centroids", "x")[1] == NASTY[1]
+    assert len(set(report.ticks("centroids", "x"))) == 6  # with less room, but still apart
     assert [tick.rpartition(" (")[0] for tick in report.ticks("class_risk", "y")] == ticks
     assert report.table("[data-table=class_risk]")[1][0] == NASTY[0]
-    assert report.table("[data-table=held]")[0][2:] == NASTY
+    assert report.table("[data-table=held]")[0][2:] == summary["classes"] == [*NASTY, *LONG[:3]]
     assert report.table("[data-cases=widest]")[0][-1] == "</script><b>column</b>"
     assert report.table("[data-cases=widest]")[1][-1].startswith("<i>case</i>")
     assert report.field("verdict-text") == "<em>verdict</em> & \u2028 more"
     assert "<img src=x onerror=alert(1)>.csv" in page.locator(".source").inner_text()
 
 
-def test_hovering_shows_the_whole_name_as_text(opened):
-    classes = [*NASTY, "A name that is much longer than any tick could ever be"]
-    study = Study(classes, alpha=0.2)
-    report = opened(study.summary).drawn(study.summary["start"])
+def test_hovering_shows_the_whole_name_as_text(opened, oddly_named):
+    classes = oddly_named.classes
+    report = opened(oddly_named.summary).drawn(oddly_named.summary["start"])
     cells = report.page.locator("[data-chart=held]")
     cells.scroll_into_view_if_needed()
     for y in range(len(classes)):
@@ -705,17 +736,6 @@ def test_hovering_shows_the_whole_name_as_text(opened):
         hover = report.page.locator("[data-chart=held] .hovertext").filter(has_text=expected)
         hover.wait_for()
         assert f"label: {classes[0]}" in hover.text_content()
-
-
-def test_long_names_are_shortened_on_the_axes_but_stay_apart(opened):
-    classes = [f"A class with a rather long name, number {k:02}" for k in range(8)]
-    study = Study(classes)
-    report = opened(study.summary).drawn(study.summary["start"])
-    ticks = report.ticks("held", "y")
-    assert len(set(ticks)) == 8
-    assert max(map(len, ticks)) == 16
-    report.open_numbers()
-    assert [row[0] for row in report.table("[data-table=held]")[1:]] == classes
 
 
 # --- what can be missing
@@ -771,15 +791,19 @@ def test_one_stop(opened, grades):
     assert report.field("alpha") == "0.1"
 
 
-def test_two_classes_without_files(opened):
-    study = Study(["no", "yes"], n_test=30)
+def test_two_classes_in_natural_units_without_files(opened):
+    """Losses that are large numbers have fewer decimals."""
+    loss = orisk.DivergenceLoss(positions=[18, 65], normalize=False)
+    study = Study(["young", "old"], loss=loss, alpha=2, n_test=30)
     summary = copy.deepcopy(study.summary)
     summary["calibration"].update(file=None, columns=None)
     summary["test"]["file"] = None
     summary["cases"] = {"columns": [], "rows": [row | {"values": []} for row in summary["cases"]["rows"]]}
     report = opened(summary).drawn(summary["start"])
-    assert report.page.title() == "Risk report: 30 test rows, alpha 0.1"
+    assert report.page.title() == "Risk report: 30 test rows, alpha 2"
     assert "not recorded" in report.page.locator(".facts").inner_text()
+    assert report.field("risk") == fixed(study.stop(summary["start"])["risk"][0], 3)
+    assert report.field("lead") == "Promised: the loss of a new case is at most 2 on average."
 
 
 # --- the file

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -16,6 +17,7 @@ from ordinalrisk.experiments.held_out import read_split
 from ordinalrisk.experiments.protocol import halves
 from ordinalrisk.experiments.reproduction import Reproduction, reproduce
 from ordinalrisk.experiments.scores import Scores, read_scores, write_scores
+from ordinalrisk.experiments.simulated import network_scores
 
 EXPERIMENTS = [module.EXPERIMENT for module in (simulated, utkface, diabetic_retinopathy)]
 
@@ -29,13 +31,16 @@ def drawn_scores(n_classes, n_rows=600, seed=0):
     return Scores([f"row_{i}" for i in range(n_rows)], y, logits.round(5), "", "")
 
 
-@pytest.fixture(autouse=True)
-def quick_network(monkeypatch):
-    def network_scores(X, y, seed):
-        drawn = drawn_scores(10, seed=seed)
-        return Scores(drawn.names, drawn.y, drawn.logits, "simulated-trained", "a network trained here")
-
-    monkeypatch.setattr(simulated, "network_scores", network_scores)
+@pytest.fixture(autouse=True, scope="module")
+def quick_networks():
+    """In the place of the networks for points in the plane and for images, of small images."""
+    scores = replace(drawn_scores(10), key="simulated-trained", source="a network trained here")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulated, "network_scores", lambda X, y, seed: scores)
+        patch.setattr(resnet, "resnet34", lambda n_classes: resnet.ResNet((1, 1, 1, 1), n_classes))
+        patch.setattr(utkface, "_IMAGE_SIZE", 32)
+        patch.setattr(diabetic_retinopathy, "_IMAGE_SIZE", 32)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -52,21 +57,18 @@ def files(tmp_path_factory):
 def everything(files, tmp_path_factory):
     out = tmp_path_factory.mktemp("all") / "new"
     arguments = [word for path in files.values() for word in ("--scores", path)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            simulated,
-            "network_scores",
-            lambda X, y, seed: Scores(
-                *_parts(drawn_scores(10)), "simulated-trained", "a network trained here"
-            ),
-        )
-        result = invoke("reproduce", "all", *arguments, "--trials", 3, "--seed", 5, "--out", out)
+    result = invoke("reproduce", "all", *arguments, "--trials", 3, "--seed", 5, "--out", out, "--no-pictures")
     assert result.exit_code == 0, result.output
     return result.stdout, out
 
 
-def _parts(scores):
-    return scores.names, scores.y, scores.logits
+@pytest.fixture(scope="module")
+def drawn(files, tmp_path_factory):
+    """The folder of a run with pictures, of scores in a file and of a network trained here."""
+    out = tmp_path_factory.mktemp("drawn") / "new"
+    result = invoke("reproduce", "simulated", "--scores", files["simulated"], "--trials", 3, "--out", out)
+    assert result.exit_code == 0, result.output
+    return out
 
 
 def test_results_are_those_of_the_library(everything, files):
@@ -104,25 +106,23 @@ def test_output_fits_80_columns(everything):
     assert "reproduction.json" in lines[-1]
 
 
-def test_every_figure_is_there_as_png_and_svg(everything):
-    _, out = everything
-    keys = ["simulated", "simulated-trained", "utkface", "diabetic-retinopathy"]
+def test_every_figure_is_there_as_png_and_svg(drawn):
+    keys = ["simulated", "simulated-trained"]
     names = {f"{key}-{name}" for key in keys for name in ("sizes", "risks", "centroids", "classes")}
-    written = {path.name for path in (out / "figures").iterdir()}
+    written = {path.name for path in (drawn / "figures").iterdir()}
     assert written == {f"{n}.{kind}" for n in names | {"simulated-trained-data"} for kind in ("png", "svg")}
     for name in names:
-        assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-        ElementTree.parse(out / "figures" / f"{name}.svg")
+        assert (drawn / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+        ElementTree.parse(drawn / "figures" / f"{name}.svg")
 
 
-def test_page_shows_every_picture_and_no_folder_of_this_machine(everything):
-    _, out = everything
-    page = (out / "reproduction.md").read_text()
+def test_page_shows_every_picture_and_no_folder_of_this_machine(drawn):
+    page = (drawn / "reproduction.md").read_text()
     shown = re.findall(r"!\[[^]]+\]\(([^)]+)\)", page)
-    assert len(shown) == 17
-    assert all((out / path).is_file() for path in shown)
-    assert str(out.parent) not in page
-    assert "ordinalrisk reproduce all --scores simulated.csv" in page
+    assert len(shown) == 9
+    assert all((drawn / path).is_file() for path in shown)
+    assert str(drawn.parent) not in page
+    assert "ordinalrisk reproduce simulated --scores simulated.csv" in page
 
 
 def test_one_rule_and_no_pictures(files, tmp_path):
@@ -157,16 +157,8 @@ def faces(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(autouse=True, scope="module")
-def small_images():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(utkface, "_IMAGE_SIZE", 32)
-        patch.setattr(diabetic_retinopathy, "_IMAGE_SIZE", 32)
-        yield
-
-
 @pytest.fixture(scope="module")
-def trained(faces, tmp_path_factory, small_images):
+def trained(faces, tmp_path_factory):
     """A run that trains: what it printed, the folder it wrote, what the network was trained on."""
     out = tmp_path_factory.mktemp("trained")
     seen = []
@@ -438,7 +430,6 @@ def test_an_interrupt_is_said_and_ends_the_run(tmp_path, monkeypatch):
 
 
 def test_an_interrupted_network_is_not_used(monkeypatch):
-    monkeypatch.undo()
     points = np.zeros((40, 2)), np.arange(40) % 4
 
     def interrupt(self, *args):
@@ -446,7 +437,7 @@ def test_an_interrupted_network_is_not_used(monkeypatch):
 
     monkeypatch.setattr(MLPClassifier, "_backprop", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        simulated.network_scores(*points)
+        network_scores(*points)
 
 
 def test_help_has_examples_and_fits():

@@ -33,7 +33,7 @@ def small_network(n_classes=2, seed=0):
         return ImageClassifier(ResNet((1, 1, 1, 1), n_classes), [0.5] * 3, [0.3] * 3)
 
 
-def bright_and_dark(n=32, size=28, seed=0):
+def bright_and_dark(n=32, size=16, seed=0):
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 2
     images = rng.integers(0, 100, (n, size, size, 3)) + 150 * y[:, None, None, None]
@@ -200,11 +200,7 @@ def steps(monkeypatch):
 
 
 def test_learning_rate_rises_to_its_peak_and_falls_to_nothing(steps):
-    list(
-        fit(
-            small_network(), *bright_and_dark(8, size=16), Recipe(epochs=10, batch_size=4, learning_rate=0.02)
-        )
-    )
+    list(fit(small_network(), *bright_and_dark(8), Recipe(epochs=10, batch_size=4, learning_rate=0.02)))
     rates = [rate for rate, _ in steps]
     peak = int(np.argmax(rates))
     assert len(rates) == 20
@@ -218,7 +214,7 @@ def test_learning_rate_rises_to_its_peak_and_falls_to_nothing(steps):
 def test_each_step_follows_its_own_gradient(no_augmentation, steps):
     """That of equal batches and unchanged weights is the same at each step."""
     still = Recipe(epochs=3, batch_size=8, learning_rate=1e-12, weight_decay=0)
-    list(fit(small_network(), *bright_and_dark(8, size=16), still))
+    list(fit(small_network(), *bright_and_dark(8), still))
     norms = [norm for _, norm in steps]
     assert norms[0] > 0
     assert norms == pytest.approx([norms[0]] * 3, rel=1e-3)
@@ -230,8 +226,13 @@ def trained(seed=0):
     return weights_of(network), epochs
 
 
-def test_same_seed_same_network():
-    first, again, other = trained(0), trained(0), trained(1)
+@pytest.fixture(scope="module")
+def trained_before():
+    return trained()
+
+
+def test_same_seed_same_network(trained_before):
+    first, again, other = trained_before, trained(), trained(1)
     assert equal(first[0], again[0])
     assert first[1] == again[1]
     assert not equal(first[0], other[0])
@@ -300,13 +301,13 @@ def test_scoring_changes_nothing():
     assert equal(before, network.state_dict())
 
 
-def test_scoring_between_epochs_does_not_change_training():
+def test_scoring_between_epochs_does_not_change_training(trained_before):
     images, y = bright_and_dark(10)
     network = small_network()
     for _ in fit(network, images, y, Recipe(epochs=2, batch_size=4)):
         logits(network, images)
         network.eval()
-    assert equal(trained()[0], network.state_dict())
+    assert equal(trained_before[0], network.state_dict())
 
 
 def ramp(n, size=33):
