@@ -222,15 +222,15 @@ def test_names_of_any_kind_are_the_same_in_every_format(kind):
         with_column(drawn, "site", values, f"{name}.csv")
         with_column(drawn, "site", values, f"{name}.parquet")
         encoded = values if kind == "truths" else values.dictionary_encode()
-        with_column(drawn, "site", encoded, f"{name}.encoded.parquet")
+        with_column(drawn, "site", encoded, f"{name}.encoded.arrow")
     numbers = {value: k for k, value in enumerate(dict.fromkeys(NAMES[kind]))}
     sites, new_sites = ([numbers[NAMES[kind][site]] for site in drawn.site] for drawn in (OLD, NEW))
     expected = orisk.RiskController(alpha=0.1, classes=GRADES).calibrate(OLD.proba, OLD.y, groups=sites)
     sets = expected_intervals(expected, NEW.proba, groups=new_sites)
     for calibrated, predicted in (
         ("csv", "parquet"),
-        ("parquet", "encoded.parquet"),
-        ("encoded.parquet", "csv"),
+        ("parquet", "encoded.arrow"),
+        ("encoded.arrow", "csv"),
     ):
         calibrate(f"rows.{calibrated}", *PLAIN, "--group", "site")
         succeeds("predict", "cal.json", f"new.{predicted}", "-o", "sets.csv")

@@ -160,7 +160,7 @@ def test_float32_denormals_are_kept(one_tile):
     ],
 )
 def test_any_number_of_classes(loss, K, number_type, one_tile):
-    tensor, proba = rows_of_every_kind(K, each=2, number_type=number_type, seed=4)
+    tensor, proba = rows_of_every_kind(K, each=16, number_type=number_type, seed=4)
     levels = reference.levels(proba, gains(loss, K), "frontier", "mode")
     threshold = np.quantile(levels[(levels > 0) & np.isfinite(levels)], 0.7, method="nearest")
     assert_same_intervals(tensor, proba, gains(loss, K), "frontier", "mode", [threshold, threshold * 1.01])
