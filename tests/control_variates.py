@@ -6,11 +6,18 @@ import numpy as np
 def mean_and_error(values, luck):
     """The expectation of each column of ``values``, and its standard error.
 
-    ``luck`` says how far each draw was off by chance alone, in numbers with expectation 0 and variance 1.
-    What a regression on them and their squares explains is no error of the mean.
+    ``luck`` says how far each draw was off by chance alone, in numbers with expectation 0 and variance 1;
+    more of it is worse. What a regression on it and its square explains is no error of the mean.
     """
     regressors = np.column_stack([np.ones(len(luck)), luck, luck**2 - 1])
-    coefficients, *_ = np.linalg.lstsq(regressors, values, rcond=None)
-    rest = values - regressors @ coefficients
+    inverse = np.linalg.pinv(regressors)
+    coefficients = inverse @ values
     n_draws, n_coefficients = regressors.shape
-    return coefficients[0], np.sqrt((rest**2).sum(axis=0) / (n_draws - n_coefficients) / n_draws)
+    variance = ((values - regressors @ coefficients) ** 2).sum(axis=0) / (n_draws - n_coefficients)
+    return coefficients[0], np.sqrt(variance * (inverse[0] ** 2).sum())
+
+
+def standardised(surplus, probability):
+    """What may be drawn is worth this much luck; on average it must be worth none."""
+    assert abs((probability * surplus).sum()) < 1e-12
+    return surplus / np.sqrt((probability * surplus**2).sum())

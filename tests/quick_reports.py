@@ -16,7 +16,7 @@ def few_stops(patch=setattr):
 
 
 def usual_stops(patch=setattr):
-    """For tests of which there are."""
+    """For tests of how many there are, and which."""
     for name, value in USUAL.items():
         patch(stops, name, value)
 

@@ -33,7 +33,7 @@ def _any_table(K):
     return table
 
 
-LOSSES = {
+_LOSSES = {
     "coverage": lambda K: orisk.WeightedLoss(),
     "weighted": lambda K: orisk.WeightedLoss([0.1 * (1 + i % 3) for i in range(K)]),
     "zero weights": lambda K: orisk.WeightedLoss(range(K)),
@@ -44,7 +44,7 @@ LOSSES = {
     "asymmetric": lambda K: orisk.DivergenceLoss(under=5, over=0.3),
     "table": lambda K: orisk.CostTableLoss(_any_table(K), normalize=False),
 }
-LOSSES = {name: cache(loss) for name, loss in LOSSES.items()}  # each of them remembers its tables
+LOSSES = {name: cache(loss) for name, loss in _LOSSES.items()}
 
 
 def _uniform(rng, n, K):
@@ -100,10 +100,12 @@ def shares():
     return st.integers(1, 99).map(lambda percent: Fraction(percent, 100))
 
 
+@cache
+def _exact_costs(loss, K):
+    return loss.exact_costs(K)
+
+
 def exact_losses(y, lower, upper, loss, K):
     """The loss of each row as a rational, straight from the definition."""
     table = _exact_costs(loss, K)
     return [table[label][min(max(label, low), up)] for label, low, up in zip(y, lower, upper, strict=True)]
-
-
-_exact_costs = cache(lambda loss, K: loss.exact_costs(K))

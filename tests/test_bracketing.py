@@ -311,7 +311,7 @@ LIES = [
 LIED_ABOUT = ["coverage", "divergence", WeightedLoss([1, 2, 3, 1, 9])]
 
 
-@pytest.mark.parametrize(("lie", "loss"), [*zip(LIES, cycle(LIED_ABOUT), strict=False)])
+@pytest.mark.parametrize(("lie", "loss"), [*zip(LIES, cycle(LIED_ABOUT))])
 def test_a_sample_that_lies_costs_rounds_alone(monkeypatch, lie, loss):
     proba, y, cuts = ARRANGEMENTS["shuffled"]
     alphas = [0.02, 0.1, 0.25]

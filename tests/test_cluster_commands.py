@@ -39,7 +39,7 @@ FORMATS = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def running():
     with local_cluster() as cluster, pytest.MonkeyPatch.context() as patch:
         with Client(cluster.scheduler_address) as client:
-            client.run(few_stops)
+            client.run(few_stops)  # all workers live until the end
         few_stops(patch.setattr)
         few_resamples(patch.setattr)
         yield cluster

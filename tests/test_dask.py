@@ -112,7 +112,8 @@ PAIRS = [*product(LOSSES, range(len(GROWTH_RULES)))]
 def pair_of(number, draw):
     """A loss and a growth rule, risks to ask for, rows, and in how many partitions they are."""
     name, rule = PAIRS[number]
-    loss, n_partitions = LOSSES[name](K), (1, 2, 7, 34)[([*LOSSES].index(name) + rule) % 4]
+    loss = LOSSES[name](K)
+    n_partitions = (1, 2, 7, partitions.MERGED_AT_ONCE + 2)[([*LOSSES].index(name) + rule) % 4]
     alphas = [share * loss.bound(K) for share in (Fraction(1, 8), Fraction(1, 50), Fraction(2, 5))]
     proba, y = few_levels() if number % 2 else draw(N, K)
     return loss, GROWTH_RULES[rule], alphas, proba, y, chunk_lengths(N, n_partitions)

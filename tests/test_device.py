@@ -24,11 +24,12 @@ NAMES = ["none", "mild", "moderate", "severe", "critical"]
 N, K = 150, 5  # more than the rows of a tile that are not in whole vectors
 
 
-digests, device_digest = {}, blake3_gpu.device_digest
+device_digest = blake3_gpu.device_digest
+digests = {}
 
 
 def digest_by_kernel_once(tensor):
-    """The interpreter takes long for a digest, and most tests have the same rows."""
+    """The interpreter takes long for a digest, and most tests have the same rows, in whatever layout."""
     data = tensor.contiguous().view(torch.uint8).numpy().tobytes()
     if data not in digests:
         digests[data] = device_digest(tensor)

@@ -83,13 +83,13 @@ def assert_same_intervals(tensor, proba, costs, rule, point, thresholds, given=N
 
 def assert_all_the_same(tensor, proba, costs, rule, point, given=None):
     """Every function, with thresholds on some level and just above it."""
-    middle = assert_same_levels_and_steps(tensor, proba, costs, rule, point, given)
+    assert_same_levels_and_steps(tensor, proba, costs, rule, point, given)
+    middle = middle_level(proba, costs, rule, point, given)
     thresholds = [*middle, *np.nextafter(middle, np.inf)]
     assert_same_intervals(tensor, proba, costs, rule, point, thresholds, given)
 
 
 def assert_same_levels_and_steps(tensor, proba, costs, rule, point, given=None):
-    """And of the levels that are neither infinite nor zero, if there are any, the one in the middle."""
     K = proba.shape[1]
     on_device = None if given is None else torch.tensor(given, device=DEVICE)
     y = np.random.default_rng(K).integers(0, K, len(proba))
@@ -100,6 +100,11 @@ def assert_same_levels_and_steps(tensor, proba, costs, rule, point, given=None):
     found = gpu.steps(tensor, torch.tensor(y, device=DEVICE), *how, on_device)
     assert [part.dtype for part in found] == [torch.float64, torch.int32, torch.int32]
     assert as_multiset(found) == as_multiset(map(torch.tensor, expected))
+
+
+def middle_level(proba, costs, rule, point, given=None):
+    """Of the levels that are neither infinite nor zero, the one in the middle, if there is any."""
+    levels = reference.levels(proba, costs, rule, point, given)
     some = np.unique(levels[np.isfinite(levels) & (levels != 0)])
     return some[len(some) // 2 :][:1]
 
@@ -109,8 +114,8 @@ def assert_same_levels_and_steps(tensor, proba, costs, rule, point, given=None):
 def test_equal_to_the_reference(loss, growth, one_tile):
     tensor, proba = rows_of_every_kind(4)
     how = (gains(loss, 4), growth.name, growth.point)
-    middle = assert_same_levels_and_steps(tensor, proba, *how)
-    assert_same_intervals(tensor, proba, *how, middle)
+    assert_same_levels_and_steps(tensor, proba, *how)
+    assert_same_intervals(tensor, proba, *how, middle_level(proba, *how))
 
 
 @pytest.mark.parametrize("point", ["mode", "bayes", "median"])

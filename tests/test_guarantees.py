@@ -211,7 +211,7 @@ def test_saturation_is_said():
     found = one.guarantee()
     assert found.saturated
     assert found.lower_bound is None
-    assert words(found).endswith("Single labels already achieve it: the risk saturates below 0.5.")
+    assert words(found).endswith("By the calibration rows, single labels already achieve it.")
 
 
 def test_all_parts_must_saturate_or_be_certified_for_the_whole_to_be():

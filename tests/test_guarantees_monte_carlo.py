@@ -15,7 +15,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from control_variates import mean_and_error
+from control_variates import mean_and_error, standardised
 
 import ordinalrisk as orisk
 from ordinalrisk.calibration import share_beyond
@@ -23,7 +23,7 @@ from ordinalrisk.growth import as_growth
 
 DRAWS = 800
 HALF = 400  # where a small breach would show as well
-FEWER = 200  # where a mean is tested that luck explains, or each draw tests five classes
+FEWER = 200  # where luck explains most, or each draw is five tests
 LARGER = Fraction(11, 10)
 K = 5
 LABELS = np.arange(K)
@@ -82,7 +82,7 @@ class Luck:
     """How much more than expected drawn cases lose, in standard deviations."""
 
     def __init__(self, surplus, joint):
-        self._surplus = surplus / math.sqrt((joint * surplus**2).sum())
+        self._surplus = standardised(surplus, joint)
 
     def __call__(self, case, y):
         return self._surplus[case, y].sum() / math.sqrt(len(case))

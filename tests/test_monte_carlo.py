@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from control_variates import mean_and_error
+from control_variates import mean_and_error, standardised
 from strategies import RULE_NAMES
 
 import ordinalrisk as orisk
@@ -75,8 +75,7 @@ class KnownRisk:
     def surplus(self, alpha):
         """What each label of each case loses beyond the risk where that is alpha, in standard deviations."""
         losses = self.losses(self._stops[np.searchsorted(self._risks, alpha)])
-        surplus = losses - self._of_cases(losses).mean()
-        return surplus / math.sqrt(self._of_cases(surplus**2).mean())
+        return standardised(losses - self._of_cases(losses).mean(), self._truth / len(self._truth))
 
     def _of_cases(self, losses):
         return (self._truth * losses).sum(axis=1)

@@ -81,7 +81,7 @@ def test_a_diff_that_is_out_of_date_is_found():
 
 
 def test_a_diff_that_breaks_its_file_is_found():
-    path, text = applied("--- tests/strategies.py\n-LOSSES = {\n+LOSSES = \n")
+    path, text = applied("--- tests/strategies.py\n-_LOSSES = {\n+_LOSSES = \n")
     assert path == ROOT / "tests" / "strategies.py"
     with pytest.raises(SyntaxError):
         ast.parse(text)

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from browser import running_chromium
+from browser import ReportPage, running_chromium
 from scipy.stats import beta
 from typer.testing import CliRunner
 
@@ -517,50 +517,15 @@ def test_parts_that_say_nothing():
 # --- the page
 
 
-class Page:
-    """A report, open in the browser."""
+class Page(ReportPage):
+    """One with a table of strata, and facts for the auditor."""
 
-    def __init__(self, tab, path, summary, width, height):
-        path.write_text(render(summary), encoding="utf-8")
-        self.page, self.complaints = tab, []
-        self.heard = {
-            "console": lambda message: self.complaints.append(message.text),
-            "pageerror": lambda error: self.complaints.append(str(error)),
-            "dialog": lambda dialog: self.complaints.append(dialog.message),
-        }
-        for event, hear in self.heard.items():
-            tab.on(event, hear)
-        tab.set_viewport_size({"width": width, "height": height})
-        tab.goto(path.as_uri())
-        self.summary = summary
-        self.drawn(summary["start"])
-
-    def close(self):
-        for event, hear in self.heard.items():
-            self.page.remove_listener(event, hear)
-        self.page.emulate_media(media="null", color_scheme="null")
-        self.page.goto("about:blank")
-        assert self.complaints == []
-
-    def drawn(self, s):
-        every = (
-            "s => [...document.querySelectorAll('[data-chart]')].every(box => box.dataset.stop === String(s))"
-        )
-        self.page.wait_for_function(every, arg=s)
-
-    def move(self, s):
-        move = "(slider, s) => { slider.value = s; slider.dispatchEvent(new Event('input')); }"
-        self.page.locator("#alpha").evaluate(move, s)
-        self.drawn(s)
+    def stop(self, s):
+        self.move(s)
         return self.summary["stops"][s]
 
-    def table(self):
-        read = "table => [...table.rows].map(row => [...row.cells].map(cell => cell.textContent))"
-        return self.page.locator("[data-strata] table").evaluate(read)
-
-    def chart(self, name="strata"):
-        read = "box => JSON.parse(JSON.stringify({data: box.data, layout: box.layout}))"
-        return self.page.locator(f"[data-chart={name}]").evaluate(read)
+    def strata(self):
+        return self.table("[data-strata]")
 
     def facts(self):
         terms = self.page.locator(".facts dt").all_inner_texts()
@@ -587,8 +552,8 @@ def path(tmp_path_factory):
 def opened(tab, path):
     pages = []
 
-    def open_page(summary, width=1280, height=900):
-        pages.append(Page(tab, path, summary, width, height))
+    def open_page(summary, **options):
+        pages.append(Page(tab, path, summary, **options).drawn(summary["start"]))
         return pages[-1]
 
     yield open_page
@@ -610,8 +575,8 @@ def test_the_page_shows_each_group_at_every_alpha(draw, opened, usual_stops):
     names = [part["name"] for part in found["promise"]["strata"]]
     assert set(names) == set(CLINICS)
     for s in (found["start"], len(found["stops"]) - 1, 0):
-        stop = page.move(s)
-        header, *rows = page.table()
+        stop = page.stop(s)
+        header, *rows = page.strata()
         assert header[0] == "group"
         cell = {title: k for k, title in enumerate(header)}
         for row, name, part in zip(rows, names, stop["strata"], strict=True):
@@ -624,7 +589,7 @@ def test_the_page_shows_each_group_at_every_alpha(draw, opened, usual_stops):
             assert row[cell["single labels"]].endswith(" %")
             verdict = part["verdict"] if part["certified"] else "too few calibration rows: full sets"
             assert row[cell["verdict"]] == verdict.replace("chance", "above alpha, within chance")
-        drawn = page.chart()
+        drawn = page.data("strata")
         [points] = drawn["data"]
         assert points["x"] == [part["risk"][0] for part in stop["strata"]]
         assert [shape["x0"] for shape in drawn["layout"]["shapes"]] == [
@@ -659,13 +624,13 @@ def test_alphas_by_class_share_one_slider(draw, opened):
         "The slider multiplies all alphas by one factor; 1 stands for the calibrated ones."
         in page.page.locator("main").inner_text()
     )
-    stop = page.move(found["start"] + 2)
-    assert [row[1] for row in page.table()[1:]] == [part["alpha"] for part in stop["strata"]]
+    stop = page.stop(found["start"] + 2)
+    assert [row[1] for row in page.strata()[1:]] == [part["alpha"] for part in stop["strata"]]
     factor = Fraction(stop["alpha"])
     assert [Fraction(part["alpha"]) for part in stop["strata"]] == [
         factor * Fraction(str(alpha)) for alpha in ALPHAS.values()
     ]
-    assert len(page.chart("risk")["data"]) == 4  # a factor is no loss, so there is no diagonal
+    assert len(page.data("risk")["data"]) == 4  # a factor is no loss, so there is no diagonal
     assert "each class has its own alpha" in page.page.locator("main").inner_text()
     assert page.page.locator("#back").inner_text() == "Back to the calibrated alphas"
 
@@ -712,14 +677,14 @@ def test_the_page_says_what_is_promised(draw, name, shown, facts):
 
 
 def test_a_phone_and_a_sheet_hold_every_pair(draw, opened):
-    page = opened(made(draw, "groups by class").found, width=360, height=740)
+    page = opened(made(draw, "groups by class").found, viewport={"width": 360, "height": 740})
     assert page.page.evaluate("document.scrollingElement.scrollWidth") == 360
-    assert [row[0] for row in page.table()[1:5]] == [
-        f"{page.table()[1][0].split(' / ')[0]} / {k}" for k in GRADES
+    assert [row[0] for row in page.strata()[1:5]] == [
+        f"{page.strata()[1][0].split(' / ')[0]} / {k}" for k in GRADES
     ]
     page.page.emulate_media(media="print", color_scheme="dark")
     page.drawn(page.summary["start"])
-    layout = page.chart()["layout"]
+    layout = page.data("strata")["layout"]
     assert (layout["width"], layout["font"]["color"]) == (676, "#1d2329")
 
 

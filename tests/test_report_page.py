@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import quick_reports
-from browser import running_chromium
+from browser import DESK, ReportPage, running_chromium
 
 import ordinalrisk as orisk
 from ordinalrisk.report import summarise
@@ -86,50 +86,11 @@ def percent(value, decimals=2):
 # --- pages
 
 
-DESK, PHONE = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
+PHONE = {"width": 360, "height": 740}
 
 
-class Report:
-    """A report, open in a tab of the browser from a file."""
-
-    def __init__(self, tab, path, summary, *, address="", viewport=DESK):
-        path.write_text(render(summary), encoding="utf-8")
-        self.page, self.url = tab, path.as_uri()
-        self.complaints, self.fetched = [], []
-        self.heard = {
-            "console": lambda message: self.complaints.append((message.type, message.text)),
-            "pageerror": lambda error: self.complaints.append(("exception", str(error))),
-            "dialog": lambda dialog: self.complaints.append(("dialog", dialog.message)),
-            "request": lambda request: self.fetched.append(request.url),
-        }
-        for event, hear in self.heard.items():
-            tab.on(event, hear)
-        tab.set_viewport_size(viewport)
-        tab.goto(self.url + address)
-
-    def close(self):
-        for event, hear in self.heard.items():
-            self.page.remove_listener(event, hear)
-        self.page.goto("about:blank")
-        assert self.complaints == []
-        assert {url.partition("#")[0] for url in self.fetched} <= {self.url, "data:,"}
-
-    @property
-    def slider(self):
-        return self.page.locator("#alpha")
-
-    def drawn(self, s):
-        """Wait until all charts show the stop ``s``."""
-        everywhere = "s => charts().every(box => box.dataset.stop === String(s))"
-        self.page.wait_for_function(everywhere, arg=s)
-        return self
-
-    def move(self, s):
-        if self.slider.input_value() == str(s):
-            return self.drawn(s)
-        move = "(slider, s) => { slider.value = s; slider.dispatchEvent(new Event('input')); }"
-        self.slider.evaluate(move, s)
-        return self.drawn(s)
+class Report(ReportPage):
+    """One with fields that show the numbers of a stop."""
 
     def field(self, name):
         """The text of a field, which is the same wherever it is shown."""
@@ -137,22 +98,12 @@ class Report:
         assert len(set(shown)) == 1
         return shown[0]
 
-    def data(self, chart):
-        """What Plotly has drawn, as lists."""
-        to_lists = "box => JSON.parse(JSON.stringify({data: box.data, layout: box.layout}))"
-        return self.page.locator(f"[data-chart='{chart}']").evaluate(to_lists)
-
     def traces(self, chart):
         return self.data(chart)["data"]
 
     def ticks(self, chart, axis):
         inside = f"[data-chart='{chart}'] .{axis}tick text"
         return self.page.locator(inside).evaluate_all("texts => texts.map(text => text.textContent)")
-
-    def table(self, selector):
-        """The cells of a table, header first, by rows."""
-        read = "table => [...table.rows].map(row => [...row.cells].map(cell => cell.textContent))"
-        return self.page.locator(f"{selector} table").evaluate(read)
 
     def open_numbers(self):
         closed = self.page.locator("details:not([open]) summary")

@@ -29,15 +29,7 @@ from ordinalrisk.fingerprint import fingerprint, of_parts
 from ordinalrisk.guarantees import Guarantee
 from ordinalrisk.losses import as_loss
 from ordinalrisk.random_rows import RandomRows
-from ordinalrisk.report import (
-    ReportSummary,
-    counting,
-    render,
-    striking,
-    summarise,
-    summary,
-    write_report,
-)
+from ordinalrisk.report import ReportSummary, counting, render, striking, summarise, summary, write_report
 from ordinalrisk.report.describing import loss_in_words
 from ordinalrisk.report.render import _worst
 from ordinalrisk.report.stops import MOST_STOPS, stops_of

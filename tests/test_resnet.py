@@ -298,6 +298,8 @@ def test_scoring_changes_nothing():
     before = weights_of(network)
     assert np.array_equal(logits(network, images), logits(network, images))
     assert network.training
+    logits(network.eval(), images)
+    assert not network.training
     assert equal(before, network.state_dict())
 
 

@@ -22,7 +22,7 @@ from ordinalrisk.part_steps import PartSteps
 
 @contextmanager
 def local_cluster(n_workers=2):
-    """Processes with a thread each, which know the environment that we have now."""
+    """Processes with a thread each, which know the variables of the environment that we have now."""
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
         get_mp_context().set_forkserver_preload(
             ["distributed", "pytest", "pandas", "ordinalrisk.kernels.cpu", files.__name__]

@@ -69,7 +69,8 @@ class RiskController:
         The largest expected loss, between 0 and the loss's largest value. It means the decimals that are
         written: 0.29 is 29/100. A mapping gives each class its own, which implies ``condition_on="label"``.
     growth : GrowthRule or str
-        How intervals grow: ``"frontier"`` (smallest), ``"adaptive"``, ``"paper"`` or ``"rps"``.
+        How intervals grow: ``"frontier"`` (smallest if the probabilities are right), ``"adaptive"``,
+        ``"paper"`` or ``"rps"``.
     classes : sequence, optional
         The labels in order. By default those of an ordered categorical ``y``, else ``0 .. K-1``.
     delta : number, optional
@@ -430,7 +431,7 @@ class RiskController:
         The expected loss of a new case is at most 0.1,
         if it is exchangeable with the calibration rows
         (n = 21 rows, losses from 0 to B = 1).
-        Single labels already achieve it: the risk saturates below 0.1.
+        By the calibration rows, single labels already achieve it.
         """
         self._require_calibrated()
         thresholds = self._thresholds if alpha is None else self.thresholds_at(alpha, self.calibration_)

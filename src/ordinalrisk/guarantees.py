@@ -137,7 +137,6 @@ class Guarantee:
 
     def _exception(self) -> str:
         """What is to be said beside the promise."""
-        alpha = decimal_text(self.alpha)
         if self.parts:
             return self._uncertified_parts()
         if not self.certified:
@@ -146,7 +145,7 @@ class Guarantee:
         if self.always_held:
             return self._always_held()
         if self.saturated:
-            return f"Single labels already achieve it: the risk saturates below {alpha}."
+            return f"By the calibration {self.unit}s, single labels already achieve it."
         if self.lower_bound is None or self.lower_bound <= 0:
             return ""
         least = f"It is at least {float(self.lower_bound):.6g} if the {self.unit}s are independent"

@@ -72,15 +72,17 @@ _ = figure.supxlabel("nearest end of the interval", fontsize="medium")
 #    :class:`~ordinalrisk.CostTableLoss` with ``normalize=False``.
 # 2. *The labels stand at known places: ages, prices, doses.* :class:`~ordinalrisk.DivergenceLoss` with
 #    ``positions=``.
-# 3. *Too low is worse than too high, or the other way.* :class:`~ordinalrisk.DivergenceLoss` with ``under=``
+# 3. *Some classes must not be missed.* :class:`~ordinalrisk.WeightedLoss` with a weight for each; or, for a
+#    promise that holds for each class by itself, an ``alpha`` for each (:doc:`/guarantees`).
+# 4. *Too low is worse than too high, or the other way.* :class:`~ordinalrisk.DivergenceLoss` with ``under=``
 #    or ``over=``.
-# 4. *A far miss is worse than a near one.* ``"divergence"``; with ``power=2`` if far ones are much worse.
-# 5. *Some classes must not be missed.* :class:`~ordinalrisk.WeightedLoss` with a weight for each.
+# 5. *A far miss is worse than a near one.* ``"divergence"``; with ``power=2`` if far ones are much worse.
 # 6. *None of these, or it must be explained in one sentence.* ``"coverage"``: at most a share ``alpha`` is
 #    missed.
 #
-# Two of them at once? The product of two tables is a table again. :doc:`/tutorial/choosing_a_loss` walks
-# through the choice on one data set.
+# Two of them at once? The product of two tables is a table again, as in
+# ``CostTableLoss(one.cost_table(5) * other.cost_table(5))``. :doc:`/tutorial/choosing_a_loss` walks through
+# the choice on one data set.
 #
 # The loss has two jobs. It defines what ``alpha`` bounds, and it tells the interval where to grow: under
 # weights an interval leans towards the classes that matter. If in doubt, calibrate with two of them and look

@@ -58,8 +58,8 @@ print(f"{len(risks)} calibrations of {len(calibration)} rows")
 print(f"risk: {mean:.3f} on average, spread {spread:.3f}, above alpha in {above:.0%}")
 
 # %%
-# The average is the promise, and it holds up to the chance in 200 draws. The second is what the promise
-# does not speak about.
+# The average is the promise, and it holds up to the chance in 200 draws. How often a single
+# calibration is above ``alpha`` is what the promise does not speak about.
 
 assert mean <= alpha + 2 * spread / np.sqrt(len(risks))
 by_class = np.mean(class_risks, axis=0)

@@ -55,8 +55,8 @@ worried.cost_table(5).round(2)
 # By default tables are divided by their largest cost, so ``alpha`` is a share of the worst miss:
 # ``very good`` for a marriage that is very poor. In this table a miss by one label costs a
 # twelfth or a quarter of that, so an ``alpha`` of 0.05 looks strict and is not: more than half of
-# the ranges could be one label too low. ``normalize=False`` keeps the units, and ``alpha=0.3`` means
-# three tenths of a rating.
+# the ranges could be one label too low. ``normalize=False`` keeps the units: one label too low
+# costs 1, one too high 3, and ``alpha`` bounds their mean.
 #
 # Four losses side by side
 # ------------------------

@@ -57,8 +57,8 @@ print(model.guarantee())
 # **The slider over alpha** stays at the top and moves everything below it, so that a meeting can
 # look at the price of less risk without a new calibration.
 #
-# **On the test rows** has the four numbers that matter: the loss, its limit, the labels in a set,
-# the share that holds the truth.
+# **On the test rows** has the numbers that matter: the loss, the share of sets that hold the truth,
+# the labels in a set. Beside them stands the threshold, which is all that the calibration chose.
 #
 # **Is the promise kept?** compares the loss on the test rows with ``alpha``. It "agrees" unless
 # the whole confidence interval of the loss lies above ``alpha``. A few rows agree with anything:
@@ -75,8 +75,8 @@ print(model.guarantee())
 # ``cases`` names: where to look for errors in the data or in the model. **Would another growth
 # rule do better?** answers itself.
 #
-# **For the auditor** has the fingerprints of calibration and test rows, the version, and the loss
-# as a table. With the saved calibration beside it, every number can be repeated:
+# **For the auditor** has the fingerprints of calibration and test rows, the version, and the loss.
+# With the saved calibration beside it, every number can be repeated:
 
 model.controller_.save("marriages.json")
 again = orisk.RiskController.load("marriages.json")

@@ -31,7 +31,7 @@ _VERDICTS = {
     "nothing": "Nothing to check: every set is the whole scale.",
 }
 _RULES = {
-    "frontier": "smallest expected size for a given expected loss",
+    "frontier": "smallest expected size for a given expected loss, if the probabilities are right",
     "adaptive": "evens out the model's own risk from row to row",
     "paper": "adds the better neighbour, one label at a time",
     "rps": "by ranked probability score, around the median",
@@ -247,7 +247,7 @@ def _worst(stop: Summary, summary: Summary) -> str:
 def _note(stop: Summary) -> str:
     if stop["saturated"]:
         return (
-            "Saturated at this alpha: every set is already a single label, and the loss stays below alpha. "
+            "Saturated at this alpha: by the calibration rows, single labels already achieve it. "
             "A larger alpha changes nothing."
         )
     return ""
