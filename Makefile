@@ -36,7 +36,7 @@ lint: $(VENV)/.test
 
 check: $(VENV)/.check
 	$(MAKE) --jobs=2 --output-sync lint kernels # each keeps one core busy
-	$(MAKE) test docs
+	$(MAKE) test docs dist
 
 dist: $(VENV)/.dist # sdist and wheel in dist/, each installed in a new environment and used there
 	rm -rf dist

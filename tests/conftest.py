@@ -14,7 +14,7 @@ if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is defined, so before any is imported
 
 # Compiling a kernel for the first time takes seconds, so a deadline would say nothing about the code.
-hypothesis.settings.register_profile("laws", max_examples=50, deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("laws", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("laws")
 
 # Else a runner builds all commands before it runs one, which takes longer than most of them do.
