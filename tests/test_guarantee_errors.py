@@ -24,7 +24,8 @@ from test_guarantee_identities import (
 )
 
 import ordinalrisk as orisk
-from ordinalrisk.combining import COMBINES
+from ordinalrisk.combining import COMBINES, INSTEAD
+from ordinalrisk.confidence_bounds import BOUNDS
 from ordinalrisk.probabilities import RowError
 
 FEW = "ignore:There are too few|.*needs at least"
@@ -158,12 +159,12 @@ def test_delta_is_a_number(delta):
 
 
 def test_an_unknown_bound_is_refused_with_those_there_are():
-    message = "bound must be one of binomial, betting, hoeffding_bentkus; got 'normal'"
+    message = "bound must be one of binomial, betting, hoeffding_bentkus, dkw; got 'normal'"
     with pytest.raises(ValueError, match=message):
         orisk.RiskController(delta=0.1, bound="normal")
 
 
-@pytest.mark.parametrize("bound", ["binomial", "betting", "hoeffding_bentkus"])
+@pytest.mark.parametrize("bound", BOUNDS)
 def test_a_bound_without_delta_bounds_nothing(bound):
     with pytest.raises(ValueError, match=f"bound='{bound}' is for delta; give a delta too"):
         orisk.RiskController(bound=bound)
@@ -174,15 +175,22 @@ def test_a_bound_without_delta_bounds_nothing(bound):
 def test_binomial_is_for_two_valued_losses(loss, extras):
     one = orisk.RiskController(loss, delta=0.1, bound="binomial")
     with pytest.raises(
-        ValueError, match=r'bound="binomial" is for losses that are 0 or .* take "betting" or'
+        ValueError, match=r'bound="binomial" is for losses of rows that are 0 or .* take "betting" or'
     ):
         one.calibrate(PROBA, Y, **extras)
 
 
-def test_binomial_is_not_for_means_of_clusters():
+@pytest.mark.parametrize("clusters", [CLUSTERS, np.arange(len(Y))], ids=["some", "of one row"])
+def test_binomial_is_not_for_means_of_clusters(clusters):
     one = orisk.RiskController(delta=0.1, bound="binomial")
-    with pytest.raises(ValueError, match='bound="binomial" is for losses that are 0 or the largest one'):
-        one.calibrate(PROBA, Y, clusters=CLUSTERS)
+    with pytest.raises(ValueError, match=r'bound="binomial" is for losses of rows .* and for clusters'):
+        one.calibrate(PROBA, Y, clusters=clusters)
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, True, "1"], ids=repr)
+def test_a_random_state_is_a_whole_number(seed):
+    with pytest.raises(ValueError, match="random_state must be a whole number, 0 or larger; got"):
+        orisk.RiskController(delta=0.1, random_state=seed)
 
 
 @pytest.mark.filterwarnings(FEW)
@@ -220,24 +228,25 @@ def test_two_options_work_together_or_are_refused_with_what_is_possible(pair):
         assert len(sets) == M
         assert any(math.isfinite(tau) for tau in one.thresholds_)
         return
-    with pytest.raises(ValueError, match="No theorem covers ") as raised:
+    with pytest.raises(ValueError, match="can't be used together") as raised:
         orisk.RiskController("divergence", 0.3, **at_start).calibrate(PROBA, Y, **with_rows)
     message = str(raised.value)
+    assert INSTEAD.get(frozenset(pair), "We know of no theorem for both.") in message
     for option in pair:
         assert f"with {option}: {', '.join(COMBINES[option]) or 'no other option'}" in message
 
 
 def test_an_alpha_by_class_is_a_condition_too():
-    with pytest.raises(ValueError, match="No theorem covers condition_on together with randomize"):
+    with pytest.raises(ValueError, match="condition_on and randomize can't be used together"):
         orisk.RiskController(alpha=ALPHAS, randomize=True)
-    with pytest.raises(ValueError, match="No theorem covers condition_on together with sample_weight"):
+    with pytest.raises(ValueError, match="condition_on and sample_weight can't be used together"):
         orisk.RiskController(alpha=ALPHAS).calibrate(PROBA, Y, sample_weight=WEIGHTS)
 
 
 def test_one_pair_without_theorem_is_enough():
-    with pytest.raises(ValueError, match="No theorem covers clusters together with sample_weight"):
+    with pytest.raises(ValueError, match="clusters and sample_weight can't be used together"):
         orisk.RiskController().calibrate(PROBA, Y, groups=GROUPS, clusters=CLUSTERS, sample_weight=WEIGHTS)
-    with pytest.raises(ValueError, match="No theorem covers delta together with sample_weight"):
+    with pytest.raises(ValueError, match=r"delta and sample_weight .*shift\.accepted_rows"):
         orisk.RiskController(delta=0.1).calibrate(PROBA, Y, groups=GROUPS, sample_weight=WEIGHTS)
 
 
@@ -437,9 +446,13 @@ def test_a_class_that_can_not_lose_alpha_needs_no_certificate(alpha):
 @pytest.mark.parametrize(
     ("field", "value", "names"),
     [
-        ("shift", "covariates", "delta together with sample_weight"),
-        ("shift", ["1", "1", "1", "1"], "delta together with class_weight"),
-        ("options", {"delta": 0.1, "bound": "auto", "condition_on": None, "randomize": True}, "randomize"),
+        ("shift", "covariates", "delta and sample_weight"),
+        ("shift", ["1", "1", "1", "1"], "delta and class_weight"),
+        (
+            "options",
+            {"delta": 0.1, "bound": "auto", "condition_on": None, "randomize": True},
+            "delta and randomize",
+        ),
     ],
     ids=str,
 )
@@ -450,7 +463,7 @@ def test_a_saved_file_that_no_theorem_covers_is_refused(draw, tmp_path, field, v
     canonical = json.dumps(value, sort_keys=True, separators=(",", ":"))
     document["digests"][field] = hashlib.sha256(canonical.encode()).hexdigest()
     path.write_text(json.dumps(document))
-    with pytest.raises(ValueError, match=rf"field 'options' .*No theorem covers .*{names}"):
+    with pytest.raises(ValueError, match=rf"field 'options' .*{names} can't be used together"):
         orisk.RiskController.load(path)
 
 

@@ -21,10 +21,8 @@ def guarantee_of(alpha=0.2, loss="coverage", options=None, **extras):
     return orisk.RiskController(loss, alpha, **(options or {})).calibrate(PROBA, Y, **extras).guarantee()
 
 
-def test_the_plain_promise_with_the_lower_bound_of_theorem_4():
+def test_the_plain_promise():
     found = guarantee_of(0.25)
-    M = found.most_tied
-    assert found.lower_bound == Fraction(1, 4) - Fraction(M + 2, N + 1)
     assert (found.alpha, found.n_rows, found.bound, found.n_needed) == (Fraction(1, 4), N, 1, 3)
     assert (found.unit, found.shift, found.delta, found.bound_name, found.parts) == (
         "row",
@@ -35,21 +33,15 @@ def test_the_plain_promise_with_the_lower_bound_of_theorem_4():
     )
     assert found.certified
     assert not found.saturated
-    promise = (
-        "The expected loss of a new case is at most 0.25, if it is exchangeable with the calibration rows "
+    assert words(found) == (
+        "The expected loss of a new row is at most 0.25, if it is exchangeable with the calibration rows "
         f"(n = {N} rows, losses from 0 to B = 1)."
     )
-    least = (
-        f" It is at least {float(found.lower_bound):.6g} if the rows are independent and never more than "
-        f"M = {M} of them, the most seen here, change their loss at one level (Theorem 4)."
-    )
-    assert words(found) == promise + (least if found.lower_bound > 0 else "")
 
 
-def test_a_lower_bound_of_nothing_is_not_worth_saying():
-    found = guarantee_of(0.05)
-    assert found.lower_bound <= 0
-    assert "at least" not in words(found)
+def test_the_loss_of_the_calibration_rows_is_known():
+    one = orisk.RiskController(alpha=0.25).calibrate(PROBA, Y)
+    assert one.guarantee().calibration_risk == orisk.metrics.risk(Y, one.predict_set(PROBA))
 
 
 @pytest.mark.parametrize(
@@ -58,16 +50,19 @@ def test_a_lower_bound_of_nothing_is_not_worth_saying():
         ({}, "coverage", "exact binomial bound"),
         ({}, "divergence", "betting bound"),
         ({"bound": "hoeffding_bentkus"}, "coverage", "Hoeffding-Bentkus bound"),
+        ({"bound": "dkw"}, "coverage", "Dvoretzky-Kiefer-Wolfowitz bound"),
     ],
     ids=str,
 )
 def test_with_delta_it_says_with_what_probability_and_by_which_bound(options, loss, name):
     found = guarantee_of(0.2, loss, {"delta": 0.05} | options)
     assert found.delta == Fraction(1, 20)
-    assert found.lower_bound is None
+    drawn = "draw and the shuffle" if name == "betting bound" else "draw"
+    at_once = " for every alpha at once," if "bound" in options and options["bound"] == "dkw" else ""
     assert words(found) == (
-        "With probability 0.95 over calibrations, the expected loss of a new case is at most 0.2, if it is "
-        f"drawn like the calibration rows (n = {N} rows, losses from 0 to B = 1; {name})."
+        f"With probability 0.95 over the {drawn} of the calibration rows,{at_once} the expected loss of a new "
+        "row is at most 0.2, if it and the calibration rows are independent draws from one population "
+        f"(n = {N} rows, losses from 0 to B = 1; {name})."
     )
 
 
@@ -80,27 +75,25 @@ def test_clusters_are_what_is_counted():
     )
 
 
-def test_a_coin_is_mentioned_with_what_it_leaves():
-    found = guarantee_of(options={"randomize": True})
-    assert found.randomized
-    assert found.lower_bound == Fraction(1, 5) - Fraction(1, N + 1)
-    assert words(found).endswith(
-        f"It is at least {float(found.lower_bound):.6g} if the rows are independent: a coin spends what is "
-        "left at the threshold."
-    )
+@pytest.mark.parametrize("options", [{}, {"randomize": True}], ids=str)
+def test_no_lower_bound_is_printed(options):
+    """Theorem 4 needs that single labels do not suffice, which no calibration can know."""
+    found = guarantee_of(0.3, options=options)
+    assert found.randomized == ("randomize" in options)
+    assert "at least" not in words(found)
 
 
 def test_shifts_say_what_must_hold_of_the_weights():
     covariates = guarantee_of(sample_weight=WEIGHTS)
-    assert (covariates.shift, covariates.lower_bound) == ("covariates", None)
+    assert covariates.shift == "covariates"
     assert words(covariates) == (
-        "The expected loss of a new case is at most 0.2, if the weights are the likelihood ratios of its "
+        "The expected loss of a new row is at most 0.2, if the weights are the likelihood ratios of its "
         f"population to that of the rows (n = {N} rows, losses from 0 to B = 1)."
     )
     labels = guarantee_of(class_weight=[1, 2, 3, 4, 5])
-    assert (labels.shift, labels.lower_bound) == ("labels", None)
+    assert labels.shift == "labels"
     assert words(labels) == (
-        "The expected loss of a new case is at most 0.2, if only the shares of the classes differ from those "
+        "The expected loss of a new row is at most 0.2, if only the shares of the classes differ from those "
         f"of the calibration rows, as weighted (n = {N} rows, losses from 0 to B = 1)."
     )
 
@@ -114,14 +107,14 @@ def test_groups_have_a_guarantee_each():
     ]
     assert found.n_rows == N
     assert words(found) == (
-        "The expected loss of a new case of each of 2 groups is at most 0.2, if it is exchangeable with the "
+        "The expected loss of a new row of each of 2 groups is at most 0.2, if it is exchangeable with the "
         f"calibration rows of its kind (n = 40 to {N - 40} rows, losses from 0 to B = 1)."
     )
     assert words(found.parts[0]).startswith(
-        "The expected loss of a new case of group 'x' is at most 0.2, if it is"
+        "The expected loss of a new row of group 'x' is at most 0.2, if it is"
     )
     alone = orisk.RiskController(alpha=0.2).calibrate(PROBA[:40], Y[:40]).guarantee()
-    assert found.parts[0].lower_bound == alone.lower_bound
+    assert found.parts[0].calibration_risk == alone.calibration_risk
 
 
 def test_true_classes_have_a_guarantee_each():
@@ -129,10 +122,10 @@ def test_true_classes_have_a_guarantee_each():
     assert [(part.label, part.n_rows) for part in found.parts] == [*enumerate(COUNTS.tolist())]
     low, high = COUNTS.min(), COUNTS.max()
     assert words(found) == (
-        "The expected loss of a new case given each of 5 true classes is at most 0.25, if it is exchangeable "
+        "The expected loss of a new row given each of 5 true classes is at most 0.25, if it is exchangeable "
         f"with the calibration rows of its kind (n = {low} to {high} rows, losses from 0 to B = 1)."
     )
-    assert "of a new case whose true class is 3 is at most 0.25" in words(found.parts[3])
+    assert "of a new row whose true class is 3 is at most 0.25" in words(found.parts[3])
     assert found.parts[3].name == "3"
 
 
@@ -152,9 +145,9 @@ def test_an_alpha_for_each_class_is_listed():
 @pytest.mark.filterwarnings("ignore:There are too few")
 def test_groups_and_classes_are_both_named():
     found = guarantee_of(0.2, "coverage", {"condition_on": "label", "delta": 0.1}, groups=GROUPS)
-    assert "new case of each of 3 groups given each of 5 true classes, by itself, is at most" in words(found)
+    assert "new row of each of 3 groups given each of 5 true classes, by itself, is at most" in words(found)
     assert [part.name for part in found.parts[:6]] == [*(f"{label} in 'b'" for label in range(5)), "0 in 'a'"]
-    assert "a new case of group 'b' whose true class is 1 is at most" in words(found.parts[1])
+    assert "a new row of group 'b' whose true class is 1 is at most" in words(found.parts[1])
     assert not found.certified
     names = [part.name for part in found.parts if not part.certified]
     listed = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
@@ -169,13 +162,19 @@ def test_groups_and_classes_are_both_named():
 
 
 def test_bounds_that_differ_between_parts_are_not_named():
-    """Clusters of one row have two-valued losses, means of several have not."""
-    groups = np.where(np.arange(N) < 60, "alone", "together")
-    clusters = np.where(np.arange(N) < 60, np.arange(N), 60 + np.arange(N) // 2)
-    found = guarantee_of(0.3, options={"delta": 0.2}, groups=groups, clusters=clusters)
-    assert [part.bound_name for part in found.parts] == ["binomial", "betting"]
+    """A miss of the middle one of three classes always costs the same, one of the others does not."""
+    proba, y = np.repeat(np.eye(3) * 0.7 + 0.1, 40, axis=0), np.repeat(np.arange(3), 40)
+    one = orisk.RiskController("divergence", 0.2, delta=0.2, condition_on="label").calibrate(proba, y)
+    found = one.guarantee()
+    assert [part.bound_name for part in found.parts] == ["betting", "binomial", "betting"]
     assert found.bound_name is None
     assert "bound" not in words(found)
+    assert "over the draw and the shuffle of the calibration rows, the" in words(found)
+
+
+def test_the_bound_for_clusters_does_not_depend_on_their_sizes():
+    for clusters in (CLUSTERS, np.arange(N)):
+        assert guarantee_of(0.3, options={"delta": 0.2}, clusters=clusters).bound_name == "betting"
 
 
 def test_too_few_rows_are_said_with_how_many_are_needed():
@@ -210,8 +209,12 @@ def test_saturation_is_said():
     one = orisk.RiskController(alpha=0.5).calibrate(PROBA, PROBA.argmax(axis=1))
     found = one.guarantee()
     assert found.saturated
-    assert found.lower_bound is None
-    assert words(found).endswith("By the calibration rows, single labels already achieve it.")
+    assert words(found).endswith(
+        "Every set is a single label; on the calibration rows their mean loss was 0."
+    )
+    y = np.where(np.arange(N) < 24, (PROBA.argmax(axis=1) + 1) % 5, PROBA.argmax(axis=1))
+    some = orisk.RiskController(alpha=0.5).calibrate(PROBA, y).guarantee()
+    assert words(some).endswith(f"their mean loss was {24 / N:.6g}.")
 
 
 def test_all_parts_must_saturate_or_be_certified_for_the_whole_to_be():

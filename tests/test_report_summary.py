@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from strategies import exact_losses
 
 import ordinalrisk as orisk
-from ordinalrisk import estimates, metrics
+from ordinalrisk import metrics
 from ordinalrisk.calibration import expectation_threshold
 from ordinalrisk.comparing import GROWTHS, compare
 from ordinalrisk.estimates import Estimate
@@ -40,7 +40,7 @@ from ordinalrisk.tally import Tally
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:alpha=.* needs at least:UserWarning"),
-    pytest.mark.usefixtures("few_resamples_and_stops"),
+    pytest.mark.usefixtures("few_stops"),
 ]
 
 YEARS = orisk.DivergenceLoss(positions=[18, 30, 65], normalize=False)  # B = 47
@@ -734,7 +734,7 @@ def test_the_class_served_worst_is_that_of_the_largest_loss():
 
 
 def guarantee(alpha, n_rows, certified=True, saturated=False, bound=1):
-    return Guarantee(Fraction(alpha), None, n_rows, Fraction(bound), 1, certified, saturated)
+    return Guarantee(Fraction(alpha), n_rows, Fraction(bound), certified, saturated)
 
 
 def verdict(n_missed, n_test, promised):
@@ -767,9 +767,9 @@ def test_three_verdicts():
 
 
 def test_a_loss_too_small_to_be_true_is_asked_about():
-    """Standard deviation of the difference: sqrt(p (1 - p) (1 / 400 + 1 / 1000)), with p = 0.02 0.0083."""
-    promised = replace(guarantee("0.05", 400), lower_bound=Fraction("0.04"))
-    question = " It is far less than the 0.04 or more to be expected: was the model trained on these rows?"
+    """Standard deviation of the difference: sqrt(p (1 - p) (1 / 400 + 1 / 1000)), with p = 0.045 0.0123."""
+    promised = replace(guarantee("0.05", 400), calibration_risk=0.045)
+    question = " It is far less than the 0.045 of the calibration rows: was the model trained on these rows?"
     assert verdict(20, 1000, promised).text.endswith(question)
     assert "far less" not in verdict(30, 1000, promised).text
     assert "far less" not in verdict(20, 1000, guarantee("0.05", 400)).text
@@ -808,17 +808,15 @@ def test_verdict_of_saturated_and_uncertified_stops():
 
 
 def test_one_row_can_not_disagree_with_much():
-    for loss, word in (("coverage", "agrees"), ("divergence", "chance")):
-        loss = as_loss(loss)
+    for loss in map(as_loss, ("coverage", "divergence")):
         tally = Tally.of(np.array([2]), orisk.IntervalSet([0], [1], range(3)))
-        assert verdict_of(tally, loss, guarantee("0.1", 400), tally.risk(loss, 0.95)).word == word
+        assert verdict_of(tally, loss, guarantee("0.1", 400), tally.risk(loss, 0.95)).word == "agrees"
 
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("loss", ["coverage", "divergence"])
-def test_disagreement_is_rare_for_exchangeable_rows(draw, loss, monkeypatch):
-    """300 draws of 200 calibration and 20,000 test rows: at most 5 % disagree, by the interval alone 25 %."""
-    monkeypatch.setattr(estimates, "_RESAMPLES", 2_000)
+def test_disagreement_is_rare_for_exchangeable_rows(draw, loss):
+    """300 draws of 200 calibration and 20,000 test rows: at most 5 % disagree, by the interval alone 20 %."""
     loss, alpha, n_draws = as_loss(loss), Fraction("0.1"), 300
     words, above = [], 0
     for seed in range(n_draws):
@@ -830,7 +828,7 @@ def test_disagreement_is_rare_for_exchangeable_rows(draw, loss, monkeypatch):
         above += risk.low > alpha
     assert words.count("disagrees") <= 0.05 * n_draws
     assert words.count("chance") + words.count("disagrees") == above
-    assert above >= 0.25 * n_draws
+    assert above >= 0.2 * n_draws
 
 
 def test_the_rows_of_the_calibration_test_nothing(draw):

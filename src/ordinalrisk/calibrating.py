@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -27,6 +28,7 @@ from ordinalrisk.steps import Steps
 from ordinalrisk.strata import RowsApart, Strata, Stratum, strata_of
 from ordinalrisk.unit_steps import UnitSteps, exact_weights
 
+_SEED_BITS = 53  # so that every reader of JSON has the same number
 NO_CLASS_COUNTS = "class_weight is 0 for every class that the calibration rows have."
 
 
@@ -52,6 +54,8 @@ class Calibration:
         Which columns they had, if they came from a file.
     more_alphas : tuple of Fraction
         Other risks around which a curve in windows is known.
+    shuffle_seed : int or None
+        The seed of the order in which rows bet, if a bound needs an order.
     """
 
     costs: CostTable
@@ -63,6 +67,7 @@ class Calibration:
     class_weights: tuple[Fraction, ...] | None = None
     columns: ScoreColumns | None = None
     more_alphas: tuple[Fraction, ...] = ()
+    shuffle_seed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -93,9 +98,11 @@ class Calibrator:
         *,
         by_label: bool = False,
         class_weight: Any = None,
+        random_state: int | None = None,
     ) -> None:
         self._costs, self._growth, self._promise, self._classes = costs, growth, promise, classes
         self._by_label = by_label
+        self._shuffle_seed = secrets.randbits(_SEED_BITS) if random_state is None else random_state
         self._class_weights = None if class_weight is None else checked_class_weights(class_weight, classes)
         self._steps: list[Any] = []
         self._labels: list[NDArray[np.int64]] = []
@@ -127,16 +134,18 @@ class Calibrator:
     def finish(self, columns: ScoreColumns | None = None) -> Calibration:
         """What is kept of all rows."""
         digest = self._fingerprint if isinstance(self._fingerprint, str) else self._fingerprint.hexdigest()
+        strata = Strata((self._whole(),)) if self._rows_are_alike else self._strata()
         shift = "labels" if self._class_weights else "covariates" if self._has("sample_weight") else None
         return Calibration(
             self._costs,
             self._classes,
-            Strata((self._whole(),)) if self._rows_are_alike else self._strata(),
+            strata,
             digest,
             "cluster" if self._has("clusters") else "row",
             shift,
             self._class_weights,
             columns,
+            shuffle_seed=self._shuffle_seed if any(part.steps for part in strata.parts) else None,
         )
 
     @property
@@ -178,7 +187,7 @@ class Calibrator:
             self._groups.known if "groups" in columns else None,
             by_label=self._by_label,
         )
-        return replace(strata, parts=tuple(map(self._without_unneeded_steps, strata.parts)))
+        return replace(strata, parts=tuple(map(self._with_needed_steps, strata.parts)))
 
     def _weights(
         self, labels: NDArray[np.int64], of_rows: NDArray[np.float64] | None
@@ -195,11 +204,16 @@ class Calibrator:
             raise ValueError(NO_CLASS_COUNTS)
         return whole, unit
 
-    def _without_unneeded_steps(self, stratum: Stratum) -> Stratum:
-        promise = self._promise
-        if isinstance(promise, HighProbability) and promise.bound_for(stratum) == "betting":
-            return stratum
-        return replace(stratum, steps=None)
+    def _with_needed_steps(self, stratum: Stratum) -> Stratum:
+        """The stratum without its steps, or with units in the random order in which they bet."""
+        promise, steps = self._promise, stratum.steps
+        if (
+            steps is None
+            or not isinstance(promise, HighProbability)
+            or promise.bound_for(stratum) != "betting"
+        ):
+            return replace(stratum, steps=None)
+        return replace(stratum, steps=steps.shuffled(self._shuffle_seed))
 
 
 def row_weights(values: Any, n_rows: int, name: str = "sample_weight") -> NDArray[np.float64]:

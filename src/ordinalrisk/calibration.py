@@ -179,6 +179,7 @@ class Expectation(Promise):
 class HighProbability(Promise):
     """The expected loss is at most ``alpha`` with probability ``1 - delta`` over calibrations.
 
+    Over calibrations means over the draw of independent units and, for betting, over their shuffle.
     ``bound`` names a bound of :mod:`ordinalrisk.confidence_bounds`, or is ``"auto"`` for the tightest.
     """
 
@@ -198,8 +199,8 @@ class HighProbability(Promise):
             return confidence_bounds.tightest_bound(two_valued)
         if self.bound == "binomial" and not two_valued:
             raise ValueError(
-                'bound="binomial" is for losses that are 0 or the largest one, as those of "coverage" are; '
-                'take "betting" or "hoeffding_bentkus" for this loss.'
+                'bound="binomial" is for losses of rows that are 0 or the largest one, as those of "coverage" '
+                'are; take "betting" or "hoeffding_bentkus" for other losses and for clusters.'
             )
         return self.bound
 
@@ -217,6 +218,11 @@ class HighProbability(Promise):
             case "hoeffding_bentkus":
                 total = confidence_bounds.hoeffding_bentkus_budget(n, relative, self.delta, unit)
                 return curve.first_level_above(total * curve.bound)
+            case "dkw":
+                total = confidence_bounds.dkw_budget(
+                    n, relative, self.delta, unit, two_valued=stratum.two_valued
+                )
+                return curve.first_level_above(total * curve.bound)
             case _:
                 if stratum.steps is None:
                     raise ValueError("the betting bound needs to know whose loss steps where")
@@ -226,7 +232,8 @@ class HighProbability(Promise):
         if alpha >= stratum.curve.bound:
             return 0
         relative = alpha / stratum.curve.bound
-        return confidence_bounds.units_needed(self.bound_for(stratum), relative, self.delta)
+        bound = self.bound_for(stratum)
+        return confidence_bounds.units_needed(bound, relative, self.delta, two_valued=stratum.two_valued)
 
 
 def too_few(

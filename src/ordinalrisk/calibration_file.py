@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
@@ -22,8 +23,9 @@ from ordinalrisk.combining import require_theorem
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.exact import as_fraction, from_json, to_json
 from ordinalrisk.labels import Classes
+from ordinalrisk.older_calibrations import SHUFFLED_BY_DATA, from_schema_4
 from ordinalrisk.risk_curve import OrderedSteps, RiskCurve
-from ordinalrisk.saved_document import Schema
+from ordinalrisk.saved_document import OlderSchema, Schema
 from ordinalrisk.saved_parts import (
     count_of,
     growth_of,
@@ -43,23 +45,25 @@ from ordinalrisk.windows import Window, WindowedSteps
 if TYPE_CHECKING:
     from ordinalrisk.controller import RiskController
 
+_FIELDS = (
+    "classes",
+    "loss",
+    "growth",
+    "alpha",
+    "options",
+    "unit",
+    "shift",
+    "groups",
+    "strata",
+    "data_blake3",
+    "columns",
+    "more_alphas",
+)
 SCHEMA = Schema(
     "ordinalrisk calibration",
-    4,
-    (
-        "classes",
-        "loss",
-        "growth",
-        "alpha",
-        "options",
-        "unit",
-        "shift",
-        "groups",
-        "strata",
-        "data_blake3",
-        "columns",
-        "more_alphas",
-    ),
+    5,
+    (*_FIELDS, "shuffle_seed"),
+    older={4: OlderSchema(_FIELDS, from_schema_4)},
 )
 _OPTIONS = ("delta", "bound", "condition_on", "randomize")
 _STRATUM = ("group", "label", "n_rows", "threshold", "curve", "steps")
@@ -85,7 +89,8 @@ def read(path: str | PathLike[str]) -> RiskController:
     with naming(path, "alpha"):
         alpha = _alpha(saved["alpha"], classes)
     with naming(path, "options"):
-        controller = _controller(loss, alpha, growth, classes, saved["options"])
+        seed = saved["shuffle_seed"]
+        controller = _controller(loss, alpha, growth, classes, saved["options"], seed)
     with naming(path, "alpha"):
         controller.calibrator(classes)  # which checks it against the loss
     with naming(path, "unit"):
@@ -124,9 +129,14 @@ def read(path: str | PathLike[str]) -> RiskController:
         more = tuple(
             checked_alpha(as_fraction(from_json(alpha)), costs.bound) for alpha in saved["more_alphas"]
         )
+    with naming(path, "shuffle_seed"):
+        shuffled = any(part.steps is not None for part in strata.parts)
+        require(shuffled or seed is None, "must be null where no bound needs an order")
+        if shuffled and seed is None:
+            warnings.warn(SHUFFLED_BY_DATA.format(path), stacklevel=3)
     with naming(path, "strata"):
         calibration = Calibration(
-            costs, classes, strata, digest, saved["unit"], shift, class_weights, columns, more
+            costs, classes, strata, digest, saved["unit"], shift, class_weights, columns, more, seed
         )
         controller.adopt(calibration)
         for part, threshold in zip(saved["strata"], controller.thresholds_, strict=True):
@@ -171,6 +181,7 @@ def _values(controller: RiskController) -> dict[str, Any]:
         "data_blake3": calibration.data_blake3,
         "columns": None if calibration.columns is None else calibration.columns.to_dict(),
         "more_alphas": [to_json(alpha) for alpha in calibration.more_alphas],
+        "shuffle_seed": calibration.shuffle_seed,
     }
 
 
@@ -180,13 +191,15 @@ def _alpha(saved: Any, classes: Classes) -> Any:
     return dict(zip(classes.tolist(), map(from_json, saved), strict=True))
 
 
-def _controller(loss: Any, alpha: Any, growth: Any, classes: Classes, options: Any) -> RiskController:
+def _controller(
+    loss: Any, alpha: Any, growth: Any, classes: Classes, options: Any, seed: Any
+) -> RiskController:
     from ordinalrisk.controller import RiskController
 
     require(set(options) == set(_OPTIONS), f"must have {', '.join(_OPTIONS)}")
     require(isinstance(options["randomize"], bool), "must have true or false for randomize")
     delta = None if options["delta"] is None else from_json(options["delta"])
-    return RiskController(loss, alpha, growth, classes, **(options | {"delta": delta}))
+    return RiskController(loss, alpha, growth, classes, **(options | {"delta": delta}), random_state=seed)
 
 
 def _shift(saved: Any, classes: Classes) -> tuple[str | None, tuple[Fraction, ...] | None]:
@@ -236,7 +249,7 @@ def _stratum(
     steps = None if saved["steps"] is None else _unit_steps(saved["steps"], n_units)
     curve = _curve(saved["curve"], steps, n_rows, costs.bound_of(label), told_apart, costs)
     _require_totals(curve, n_rows)
-    alike = costs.two_valued(label) and curve.n_rows == n_rows
+    alike = costs.two_valued(label) and told_apart.unit == "row"
     return Stratum(group, label, n_rows, curve, alike, steps)
 
 

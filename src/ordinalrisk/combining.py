@@ -15,24 +15,36 @@ COMBINES = {
 }
 """For each option those that it can be combined with."""
 
+_ACCEPT = "In Python, ordinalrisk.shift.accepted_rows draws rows by their weights; calibrate on those without weights."
+INSTEAD = {
+    frozenset(("delta", "sample_weight")): _ACCEPT,
+    frozenset(("delta", "class_weight")): _ACCEPT,
+    frozenset(("condition_on", "class_weight")): (
+        "A promise for each true class does not depend on the shares of the classes: leave class_weight out."
+    ),
+}
+"""What to do in place of a pair that is refused, where something else keeps both promises."""
+
 
 def require_theorem(used: Iterable[str]) -> None:
-    """Refuse options of which two have no theorem together.
+    """Refuse options of which two can't be used together.
 
     Examples
     --------
     >>> require_theorem(["delta", "groups", "clusters"])
-    >>> require_theorem(["delta", "sample_weight"])
+    >>> require_theorem(["condition_on", "class_weight"])
     Traceback (most recent call last):
-    ValueError: No theorem covers delta together with sample_weight. Possible with delta: groups, clusters,
-    condition_on; with sample_weight: groups.
+    ValueError: condition_on and class_weight can't be used together. A promise for each true class does not
+    depend on the shares of the classes: leave class_weight out. Possible with condition_on: delta, groups,
+    clusters; with class_weight: no other option.
     """
     options = list(used)
     for i, one in enumerate(options):
         for other in options[i + 1 :]:
             if other not in COMBINES[one]:
+                instead = INSTEAD.get(frozenset((one, other)), "We know of no theorem for both.")
                 raise ValueError(
-                    f"No theorem covers {one} together with {other}. Possible with {_possible(one)}; "
+                    f"{one} and {other} can't be used together. {instead} Possible with {_possible(one)}; "
                     f"with {_possible(other)}."
                 )
 

@@ -18,7 +18,6 @@ Voráček and Orabona, "STaR-Bets: Sequential target-recalculating bets for tigh
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -34,7 +33,7 @@ from ordinalrisk.steps import last_of_each_level
 if TYPE_CHECKING:
     from ordinalrisk.unit_steps import UnitSteps
 
-BOUNDS = ("binomial", "betting", "hoeffding_bentkus")
+BOUNDS = ("binomial", "betting", "hoeffding_bentkus", "dkw")
 
 ROUNDING = 1e-9  # the special functions are off by less, relatively
 UNIT_ROUNDING = 1e-14  # what each unit adds to that: some ten roundings of 2**-53 each
@@ -64,7 +63,9 @@ def checked_delta(delta: Any) -> Fraction:
 
 
 def tightest_bound(two_valued: bool) -> str:
-    """The bound to use where none is asked for; it depends on the loss, never on the data.
+    """The bound to use where none is asked for; it depends on the loss and on the unit, never on the data.
+
+    Clusters are never two-valued, even if each has one row: their sizes are data.
 
     If every miss costs the same, the number of misses is binomial: its test is exact, and needs no order of
     the units. Betting would gain what is lost to whole numbers, by the luck of the order: a realised risk of
@@ -83,20 +84,24 @@ def tightest_bound(two_valued: bool) -> str:
     return "binomial" if two_valued else "betting"
 
 
-def units_needed(bound: str, alpha: Fraction, delta: Fraction) -> int:
+def units_needed(bound: str, alpha: Fraction, delta: Fraction, *, two_valued: bool = True) -> int:
     r"""The fewest units with which ``bound`` certifies a risk of ``alpha``, when none of them has a loss.
 
-    The smallest ``n`` with :math:`(1 - \alpha)^n \le \delta`; one or two more for betting, which
-    never stakes all.
+    The smallest ``n`` with :math:`(1 - \alpha)^n \le \delta` for the binomial and the Hoeffding-Bentkus
+    bound. Betting never stakes all, and needs about 1 % more (30 more than 2,995 at ``alpha = 0.001`` and
+    ``delta = 0.05``). The Dvoretzky-Kiefer-Wolfowitz bound needs
+    :math:`(t_\delta / \alpha)^2` units, far more where ``alpha`` is small.
 
     Examples
     --------
     >>> alpha, delta = Fraction(1, 10), Fraction(1, 10)
     >>> [units_needed(bound, alpha, delta) for bound in BOUNDS]
-    [22, 23, 22]
+    [22, 23, 22, 116]
     """
     alpha, delta = _checked_alpha(alpha), checked_delta(delta)
-    certifies = _bets_on_no_loss_win if checked_bound(bound) == "betting" else _no_loss_is_rare
+    if checked_bound(bound) == "dkw":
+        return math.ceil((_dkw_reach(delta, two_valued) / alpha) ** 2)
+    certifies = _bets_on_no_loss_win if bound == "betting" else _no_loss_is_rare
     return _last_that(lambda n: not certifies(n, alpha, delta)) + 1
 
 
@@ -172,6 +177,44 @@ def hoeffding_bentkus_budget(n: int, alpha: Fraction, delta: Fraction, unit: Fra
     return _last_that(rejects) * unit
 
 
+def dkw_budget(n: int, alpha: Fraction, delta: Fraction, unit: Fraction, *, two_valued: bool) -> Fraction:
+    r"""The largest total loss, a multiple of ``unit``, that certifies a risk of ``alpha``; negative if none.
+
+    This bound holds for every ``alpha`` at once, also for one that is chosen after a look at the rows. With
+    :math:`\hat R` the mean loss of the units,
+
+    .. math:: P\Big( \sup_\tau \big( R(\tau) - \hat R(\tau) \big) > t / \sqrt n \Big) \le \delta,
+
+    so the budget is :math:`n \alpha - t \sqrt n`. For losses that are 0 or 1, :math:`e^{-2 t^2} = \delta`
+    (Dvoretzky, Kiefer, Wolfowitz 1956 with the constant of Massart 1990, for :math:`\delta \le 1/2`). For
+    others,
+
+    .. math:: e^{4 t x - 4 t^2} + 2 \sqrt{2 \pi}\, t\, e^{-2 t^2} = \delta, \qquad x = \sqrt{\log(2) / 2}.
+
+    Notes
+    -----
+    Why: a loss is the mean of :math:`1\{L(\tau) > u\}` over ``u`` between 0 and 1, and for each ``u`` this
+    indicator steps once as the threshold rises. So :math:`\sqrt n \sup_\tau (R - \hat R)` is at most the
+    mean over ``u`` of suprema :math:`X_u` with :math:`P(X_u > x) \le e^{-2 x^2}` where that is at most 1/2.
+    By Jensen's inequality the exponential moment of the mean is at most that of one of them,
+    :math:`E\, e^{4 t X_u} \le e^{4 t x} + 2 \sqrt{2 \pi}\, t\, e^{2 t^2}`, and Markov's inequality gives the
+    tail.
+
+    Examples
+    --------
+    >>> alpha, delta, unit = Fraction(1, 10), Fraction(1, 10), Fraction(1, 4)
+    >>> dkw_budget(1000, alpha, delta, unit, two_valued=True)
+    Fraction(66, 1)
+    >>> dkw_budget(1000, alpha, delta, unit, two_valued=False)
+    Fraction(213, 4)
+    """
+    alpha, delta = _checked_alpha(alpha), checked_delta(delta)
+    reach = _dkw_reach(delta, two_valued)
+    root = Fraction(math.isqrt(n * 10**20) + 1, 10**10)  # not below the root of n
+    total = n * alpha - reach * root
+    return max(math.floor(total / unit), -1) * unit
+
+
 def betting_threshold(steps: UnitSteps, scale: Fraction, alpha: Fraction, delta: Fraction) -> float:
     r"""The largest threshold at which bets against a risk of ``alpha`` turn 1 into ``1 / delta``.
 
@@ -208,11 +251,9 @@ def betting_threshold(steps: UnitSteps, scale: Fraction, alpha: Fraction, delta:
 
     Notes
     -----
-    Bets depend on the order of the units, and an order that knows the losses, such as that of a file sorted
-    by label, would void them; so would any one fixed shuffle of it. So the units are sorted, then shuffled by
-    random numbers whose seed is a digest of all units and of the order in which they came: the same rows in
-    the same order give the same threshold, and in another order one that is equally valid. The shuffle is as
-    random as a digest is.
+    Units bet in the order of their numbers. An order that knows the losses, such as that of a sorted file,
+    would void the bound, and so would any shuffle that is a function of the rows. So the units must have been
+    shuffled by random numbers that do not depend on the rows; :meth:`UnitSteps.shuffled` does it.
 
     Examples
     --------
@@ -220,14 +261,13 @@ def betting_threshold(steps: UnitSteps, scale: Fraction, alpha: Fraction, delta:
 
     >>> from ordinalrisk.unit_steps import UnitSteps
     >>> steps = UnitSteps(np.arange(1.0, 41), np.arange(40), np.ones(40, np.int64), 100)
-    >>> betting_threshold(steps, Fraction(1, 4), alpha=Fraction(1, 10), delta=Fraction(1, 10))
-    30.0
+    >>> betting_threshold(steps.shuffled(0), Fraction(1, 4), alpha=Fraction(1, 10), delta=Fraction(1, 10))
+    32.0
     """
     alpha, delta, n = _checked_alpha(alpha), checked_delta(delta), steps.n_units
     losses = _relative(steps.by, scale)
     order = np.lexsort((steps.unit, losses, steps.at))
-    at, losses, unit = steps.at[order], losses[order], steps.unit[order]
-    place = _random_places(at, losses, unit, n)[unit]
+    at, losses, place = steps.at[order], losses[order], steps.unit[order]
     _require_bounded(place, losses, n)
     spread = _spread_before(at, place, losses, n, float(alpha))
     n_paid = np.concatenate([[0], last_of_each_level(at) + 1])  # at each candidate
@@ -294,15 +334,22 @@ def _bets_on_no_loss_win(n: int, alpha: Fraction, delta: Fraction) -> bool:
     return _wins(np.zeros(n), np.full(n, _largest_spread(float(alpha))), alpha, delta)
 
 
-def _random_places(at: Floats, losses: Floats, unit: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """When each unit has its turn: a shuffle of what does not depend on the order in which they came."""
-    first = np.full(n, math.inf)
-    np.minimum.at(first, unit, at)
-    alike = (_totals(unit, losses * at, n), _totals(unit, losses, n), first)
-    digest = hashlib.sha256(b"%d " % n + at.tobytes() + losses.tobytes() + unit.tobytes()).digest()
-    places = np.empty(n, np.int64)
-    places[np.lexsort(alike)] = np.random.default_rng(int.from_bytes(digest, "little")).permutation(n)
-    return places
+def _dkw_reach(delta: Fraction, two_valued: bool) -> Fraction:
+    """The ``t`` of :func:`dkw_budget`, rounded up."""
+    small = _shaved(min(delta, Fraction(1, 2)), 1)
+    if two_valued:
+        return Fraction(math.sqrt(-math.log(small) / 2) * (1 + ROUNDING))
+    low, high = 0.6, 30.0  # the tail falls from 0.5 on; at 30 it is below any delta
+    while high - low > ROUNDING:
+        middle = (low + high) / 2
+        low, high = (low, middle) if _mean_of_suprema_tail(middle) <= small else (middle, high)
+    return Fraction(high)
+
+
+def _mean_of_suprema_tail(t: float) -> float:
+    return math.exp(4 * t * math.sqrt(math.log(2) / 2) - 4 * t * t) + 2 * math.sqrt(
+        2 * math.pi
+    ) * t * math.exp(-2 * t * t)
 
 
 def _relative(by: NDArray[Any], scale: Fraction) -> Floats:

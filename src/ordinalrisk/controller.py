@@ -37,11 +37,22 @@ from ordinalrisk.lazy import is_dask
 from ordinalrisk.losses import as_loss
 from ordinalrisk.probabilities import as_matrix
 from ordinalrisk.score_columns import ScoreColumns
+from ordinalrisk.splitting import checked_seed
 from ordinalrisk.thresholds import Thresholds
 from ordinalrisk.windows import NotKnownError
 
 _ROWS_AT_ONCE = 65_536
-_PARAMETERS = ("loss", "alpha", "growth", "classes", "delta", "bound", "condition_on", "randomize")
+_PARAMETERS = (
+    "loss",
+    "alpha",
+    "growth",
+    "classes",
+    "delta",
+    "bound",
+    "condition_on",
+    "randomize",
+    "random_state",
+)
 
 
 class RiskController:
@@ -75,14 +86,21 @@ class RiskController:
         The labels in order. By default those of an ordered categorical ``y``, else ``0 .. K-1``.
     delta : number, optional
         Keep the expected loss within ``alpha`` with probability ``1 - delta`` over the draw of the
-        calibration rows, not just on average over them.
-    bound : {"auto", "binomial", "hoeffding_bentkus", "betting"}
-        The bound behind ``delta``: by default the tightest that is valid for the loss.
+        calibration rows, not just on average over them. The rows must be independent draws.
+    bound : {"auto", "binomial", "hoeffding_bentkus", "betting", "dkw"}
+        The bound behind ``delta``: by default the tightest that is valid for the loss, at one ``alpha`` that
+        was chosen without these rows. ``"dkw"`` is wider and holds for every ``alpha`` at once.
     condition_on : {"label"}, optional
-        Keep the expected loss within ``alpha`` for each true class, not just on average over them.
+        Keep the expected loss within ``alpha`` for each true class, not just on average over them. This
+        also holds if the shares of the classes change.
     randomize : bool
-        Let a coin decide about labels whose level is the threshold itself, so that the expected loss lies
-        within ``B / (n + 1)`` of ``alpha`` however many levels tie (the paper's Remark 1 names the idea).
+        Let a coin decide about labels whose level is the threshold itself, so that ties do not make sets
+        larger than needed: unless single labels suffice, the expected loss lies within ``B / (n + 1)`` of
+        ``alpha`` (the paper's Remark 1 names the idea).
+    random_state : int, optional
+        The seed of the shuffle that the betting bound needs. By default it is drawn at random, and saved with
+        the calibration. The promise is over the rows and the shuffle: whoever tries several seeds and keeps
+        the best threshold has no promise.
 
     Attributes
     ----------
@@ -105,7 +123,12 @@ class RiskController:
     Notes
     -----
     Options combine where a theorem covers both: ``delta`` with groups, clusters and ``condition_on``;
-    ``condition_on`` with these; ``randomize`` with groups and clusters; row weights with groups.
+    ``condition_on`` with these; ``randomize`` with groups and clusters; row weights with groups. For ``delta``
+    in a population that has shifted, see :func:`ordinalrisk.shift.accepted_rows`.
+
+    The expected loss is at least ``alpha - (M + 1) B / (n + 1)`` if never more than ``M`` of ``n + 1`` rows
+    step at one level and the single labels of ``n + 1`` rows always lose more than ``(n + 1) alpha - B``
+    (paper, Theorem 4). The second condition can't be read off a calibration.
 
     References
     ----------
@@ -142,6 +165,7 @@ class RiskController:
         bound: str = "auto",
         condition_on: str | None = None,
         randomize: bool = False,
+        random_state: Any = None,
     ) -> None:
         self.loss = as_loss(loss)
         by_label = isinstance(alpha, Mapping)
@@ -160,6 +184,7 @@ class RiskController:
         self.bound = bound
         self.condition_on = "label" if by_label else condition_on
         self.randomize = randomize
+        self.random_state = None if random_state is None else checked_seed(random_state, "random_state")
         if bound != "auto":
             checked_bound(bound)
         if delta is not None and (wrong := checked_delta(delta)) > Fraction(1, 2):
@@ -311,6 +336,7 @@ class RiskController:
             known,
             by_label=self.condition_on == "label",
             class_weight=class_weight,
+            random_state=self.random_state,
         )
 
     def adopt(self, calibration: Calibration) -> RiskController:
@@ -353,7 +379,9 @@ class RiskController:
             Class probabilities, as for :meth:`calibrate`. A tensor on a GPU gives intervals there, a dask
             collection intervals that are computed when someone asks.
         alpha : number, optional
-            Another risk than the one calibrated for, from the same risk curve.
+            Another risk than the one calibrated for, from the same risk curve. It must not be chosen by a
+            look at the calibration rows. With ``delta`` each ``alpha`` has this confidence by itself; with
+            ``bound="dkw"`` all of them together, also one that was chosen by these rows.
         groups : array-like of shape (n,), optional
             The group of each row, if the calibration has groups.
         unseen_groups : {"error", "full"}
@@ -412,7 +440,7 @@ class RiskController:
         return IntervalSet.of(*ends, self.classes_)
 
     def guarantee(self, alpha: Any = None) -> Guarantee:
-        r"""What holds, in numbers; printed, in words (paper, Theorems 1 and 4).
+        r"""What holds, in numbers; printed, in words (paper, Theorem 1).
 
         Parameters
         ----------
@@ -428,10 +456,9 @@ class RiskController:
         --------
         >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 7
         >>> print(RiskController(alpha=0.1).calibrate(proba, [0, 1, 2] * 7).guarantee())
-        The expected loss of a new case is at most 0.1,
-        if it is exchangeable with the calibration rows
-        (n = 21 rows, losses from 0 to B = 1).
-        By the calibration rows, single labels already achieve it.
+        The expected loss of a new row is at most 0.1, if it is exchangeable with the
+        calibration rows (n = 21 rows, losses from 0 to B = 1).
+        Every set is a single label; on the calibration rows their mean loss was 0.
         """
         self._require_calibrated()
         thresholds = self._thresholds if alpha is None else self.thresholds_at(alpha, self.calibration_)
@@ -507,6 +534,11 @@ class RiskController:
         ------
         ValueError
             If the file was cut, edited or written by another schema; it names the field.
+
+        Warns
+        -----
+        UserWarning
+            Where an earlier version made the calibration, and its promise is weaker than it said.
 
         Examples
         --------

@@ -19,35 +19,37 @@ _BOUNDS = {
     "binomial": "exact binomial bound",
     "hoeffding_bentkus": "Hoeffding-Bentkus bound",
     "betting": "betting bound",
+    "dkw": "Dvoretzky-Kiefer-Wolfowitz bound",
 }
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    r"""What holds for a new case.
+    r"""What holds for a new row.
 
-    .. math:: \alpha - \frac{(M + 2)\,B}{n + 1} \;\le\; E[\text{loss}] \;\le\; \alpha
+    .. math:: E[\text{loss}] \le \alpha
 
-    The upper bound is the paper's Theorem 1, the lower one its Theorem 4. ``print`` says it in words.
+    This is the paper's Theorem 1. ``print`` says it in words.
 
     Attributes
     ----------
     alpha : Fraction
         The expected loss is at most this (Theorem 1).
-    lower_bound : Fraction or None
-        The expected loss is at least this, ``alpha - (M + 2) B / (n + 1)``, for independent rows of which
-        never more than ``M`` step at one level (Theorem 4, with the ``M`` observed), or
-        ``alpha - B / (n + 1)`` for randomized sets; None where no theorem applies.
-    n_rows, bound, most_tied
-        ``n``, ``B`` and ``M``. Where clusters are the units, ``n`` counts them.
+    n_rows, bound
+        ``n`` and ``B``. Where clusters are the units, ``n`` counts them.
     certified : bool
         False where there are too few rows for ``alpha``: every set is the full scale.
     saturated : bool
-        True where even single labels keep within ``alpha``: the realised risk stays below it.
+        True where every set is a single label, since those of the calibration rows kept within the budget.
+    calibration_risk : float or None
+        The mean loss of the calibration rows at the threshold, by weight where they have weights. It is no
+        estimate of the risk: the threshold was chosen on these rows.
     n_needed : int
         The fewest rows, or clusters, with which ``alpha`` can be certified.
     delta : Fraction or None
-        ``alpha`` is kept with probability ``1 - delta`` over calibrations; if None, on average over them.
+        ``alpha`` is kept with probability ``1 - delta`` over calibrations; if None, on average over them. Each
+        ``alpha`` by itself, and each group and class by itself; with the bound ``"dkw"`` every ``alpha`` at
+        once.
     bound_name : str or None
         The bound behind ``delta``.
     unit : {"row", "cluster"}
@@ -65,16 +67,15 @@ class Guarantee:
 
     References
     ----------
-    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023: Theorems 1 and 4.
+    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023: Theorem 1.
     """
 
     alpha: Fraction
-    lower_bound: Fraction | None
     n_rows: int
     bound: Fraction
-    most_tied: int
     certified: bool
     saturated: bool
+    calibration_risk: float | None = None
     n_needed: int = 0
     delta: Fraction | None = None
     bound_name: str | None = None
@@ -88,19 +89,25 @@ class Guarantee:
 
     def __str__(self) -> str:
         sentences = [self._promise(), self._exception()]
-        return "\n".join(textwrap.fill(sentence, _WIDTH) for sentence in sentences if sentence)
+        return "\n".join(
+            textwrap.fill(sentence, _WIDTH, break_on_hyphens=False) for sentence in sentences if sentence
+        )
 
     def _promise(self) -> str:
-        likely = (
-            "The"
-            if self.delta is None
-            else f"With probability {decimal_text(1 - self.delta)} over calibrations, the"
-        )
         cluster = self.unit == "cluster"
-        what = f"{'mean ' if cluster else ''}loss of a new {'cluster' if cluster else 'case'}{self._whose()}"
+        what = f"{'mean ' if cluster else ''}loss of a new {self.unit}{self._whose()}"
         return (
-            f"{likely} expected {what} is at most {self._at_most()}, {self.condition()} ({self._numbers()})."
+            f"{self._likely()} expected {what} is at most {self._at_most()}, {self.condition()} "
+            f"({self._numbers()})."
         )
+
+    def _likely(self) -> str:
+        if self.delta is None:
+            return "The"
+        drawn = "draw and the shuffle" if self.bound_name in ("betting", None) else "draw"
+        at_once = " for every alpha at once," if self.bound_name == "dkw" else ""
+        likely = f"With probability {decimal_text(1 - self.delta)} over the {drawn} of the calibration "
+        return f"{likely}{self.unit}s,{at_once} the"
 
     def _whose(self) -> str:
         """Of which group, and of which true class."""
@@ -126,8 +133,10 @@ class Guarantee:
             return "if the weights are the likelihood ratios of its population to that of the rows"
         if self.shift == "labels":
             return "if only the shares of the classes differ from those of the calibration rows, as weighted"
-        likeness = "drawn like" if self.delta is not None else "exchangeable with"
-        return f"if it is {likeness} the calibration {rows}{' of its kind' if self.parts else ''}"
+        kind = " of its kind" if self.parts else ""
+        if self.delta is not None:
+            return f"if it and the calibration {rows}{kind} are independent draws from one population"
+        return f"if it is exchangeable with the calibration {rows}{kind}"
 
     def _numbers(self) -> str:
         counts = [part.n_rows for part in self.parts] or [self.n_rows]
@@ -144,16 +153,11 @@ class Guarantee:
             return f"{few} At least {self.n_needed} {self.unit}s are needed."
         if self.always_held:
             return self._always_held()
-        if self.saturated:
-            return f"By the calibration {self.unit}s, single labels already achieve it."
-        if self.lower_bound is None or self.lower_bound <= 0:
+        if not self.saturated:
             return ""
-        least = f"It is at least {float(self.lower_bound):.6g} if the {self.unit}s are independent"
-        if self.randomized:
-            return f"{least}: a coin spends what is left at the threshold."
         return (
-            f"{least} and never more than M = {self.most_tied} of them, the most seen here, change their "
-            "loss at one level (Theorem 4)."
+            f"Every set is a single label; on the calibration {self.unit}s their mean loss was "
+            f"{self.calibration_risk:.6g}."
         )
 
     def _always_held(self) -> str:
@@ -202,17 +206,14 @@ def guarantee_of(
 ) -> Guarantee:
     """The guarantee of one stratum at its threshold, in numbers."""
     curve = stratum.curve
-    inner = math.isfinite(threshold) and shift is None and (randomized or curve.is_whole)
-    slack = (1 if randomized else curve.most_tied + 2) * curve.bound / (curve.n_rows + 1)
     likely = promise if isinstance(promise, HighProbability) else None
     return Guarantee(
         alpha=alpha,
-        lower_bound=alpha - slack if inner and likely is None else None,
         n_rows=curve.n_rows,
         bound=curve.bound,
-        most_tied=curve.most_tied,
         certified=threshold != -math.inf,
         saturated=threshold == math.inf,
+        calibration_risk=curve.risk(threshold) if curve.weight else None,
         n_needed=promise.rows_needed(stratum, alpha),
         delta=None if likely is None else likely.delta,
         bound_name=None if likely is None else likely.bound_for(stratum),
@@ -230,10 +231,8 @@ def guarantee_of_all(parts: Sequence[Guarantee]) -> Guarantee:
     names = {part.bound_name for part in parts}
     return Guarantee(
         alpha=max(part.alpha for part in parts),
-        lower_bound=None,
         n_rows=sum(part.n_rows for part in parts),
         bound=max(part.bound for part in parts),
-        most_tied=max(part.most_tied for part in parts),
         certified=all(part.certified for part in parts),
         saturated=all(part.saturated for part in parts),
         n_needed=max(part.n_needed for part in parts),

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -23,12 +24,20 @@ class RefusedError(ValueError):
     """A file that is JSON, but not the document that was asked for."""
 
 
+class OlderSchema(NamedTuple):
+    """The fields of an older version, and how its values become those of the current one."""
+
+    fields: Sequence[str]
+    upgrade: Callable[[dict[str, Any]], dict[str, Any]]
+
+
 class Schema(NamedTuple):
-    """What a document is called, its version, and its fields beside the header."""
+    """What a document is called, its version, its fields beside the header, and the versions it replaced."""
 
     name: str
     version: int
     fields: Sequence[str]
+    older: Mapping[int, OlderSchema] = {}
 
     @property
     def all_fields(self) -> tuple[str, ...]:
@@ -57,11 +66,18 @@ class Schema(NamedTuple):
         document = _parsed(path)
         if document.get("format") != self.name:
             raise refusal(path, "format", f"is {document.get('format')!r}, not {self.name!r}")
-        if document.get("schema_version") != self.version:
-            found = document.get("schema_version")
-            raise refusal(
-                path, "schema_version", f"is {found!r}; this version of ordinalrisk reads {self.version}"
-            )
+        found = document.get("schema_version")
+        if found == self.version:
+            return self._values(path, document)
+        if type(found) is not int or found not in self.older:
+            known = ", ".join(map(str, sorted([*self.older, self.version])))
+            raise refusal(path, "schema_version", f"is {found!r}; this version of ordinalrisk reads {known}")
+        older = self.older[found]
+        values = self._replace(fields=older.fields)._values(path, document)
+        with naming(path, "schema_version"):
+            return older.upgrade(values)
+
+    def _values(self, path: str | PathLike[str], document: dict[str, Any]) -> dict[str, Any]:
         self._require_fields(path, document)
         if not isinstance(document["package_version"], str):
             raise refusal(path, "package_version", "is not valid: it must be text")
@@ -89,6 +105,15 @@ class Schema(NamedTuple):
 def refusal(path: str | PathLike[str], field: str, problem: str) -> RefusedError:
     """The error for a document that can't be loaded because of a field."""
     return RefusedError(f"{path} can't be loaded: field {field!r} {problem}. Nothing was loaded.")
+
+
+@contextmanager
+def naming(path: str | PathLike[str], field: str) -> Iterator[None]:
+    """Say which field can't be read."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise refusal(path, field, f"is not valid: {str(error).rstrip('.')}") from None
 
 
 def _parsed(path: str | PathLike[str]) -> dict[str, Any]:

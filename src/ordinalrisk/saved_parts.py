@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 from os import PathLike
 from typing import Any, NamedTuple
@@ -14,16 +12,7 @@ from ordinalrisk.exact import as_fraction
 from ordinalrisk.growth import GROWTH_RULES, GrowthRule
 from ordinalrisk.labels import Classes, as_classes
 from ordinalrisk.losses import IntervalLoss, loss_from_dict
-from ordinalrisk.saved_document import refusal
-
-
-@contextmanager
-def naming(path: str | PathLike[str], field: str) -> Iterator[None]:
-    """Say which field can't be read."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise refusal(path, field, f"is not valid: {str(error).rstrip('.')}") from None
+from ordinalrisk.saved_document import naming as naming
 
 
 def require(holds: bool, otherwise: str) -> None:

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.arrays import to_numpy
+from ordinalrisk.exact import as_fraction
 from ordinalrisk.growth import require_valid
 from ordinalrisk.labels import Classes, class_indices, require_column_order, resolve_classes
 from ordinalrisk.probabilities import as_matrix
-from ordinalrisk.splitting import split_folds
+from ordinalrisk.splitting import checked_seed, split_folds
 from ordinalrisk.text_table import listed
 
-__all__ = ["covariate_ratios", "effective_rows", "label_ratios"]
+__all__ = ["accepted_rows", "covariate_ratios", "effective_rows", "label_ratios"]
 
 Ratios = NDArray[np.float64]
 
@@ -121,6 +122,62 @@ def covariate_ratios(
     return ratios_cal / scale, ratios_new / scale
 
 
+def accepted_rows(weights: Any, *, largest: Any, random_state: int | None = None) -> NDArray[np.int64]:
+    r"""Draw from the calibration rows a sample of the new population, by rejection.
+
+    Row ``i`` is accepted with probability :math:`w_i / w_{max}`, independently of the others. If the rows are
+    independent draws and the weights are the true ratios, up to a factor, then the accepted ones are
+    independent draws from the new population. So every promise holds there, also the one with ``delta``,
+    without weights at calibration or prediction.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n,)
+        The likelihood ratio of each row; for a shift of the classes, the ratio of its class.
+    largest : number
+        No row of the population has a larger weight than this. It must be known without these rows: for a
+        shift of the classes it is the largest ratio, for a shift by design the largest of the design.
+    random_state : int, optional
+        The seed of the draw. Whoever tries several seeds and keeps the best threshold has no promise.
+
+    Returns
+    -------
+    array of int
+        The positions of the accepted rows, ascending; about ``sum(weights) / largest`` of them.
+
+    References
+    ----------
+    Park, Dobriban, Lee, Bastani. PAC Prediction Sets Under Covariate Shift. ICLR 2022.
+
+    Examples
+    --------
+    The last class is 1.3 times as frequent as it was, the others are 0.6 times as frequent.
+
+    >>> from ordinalrisk import RiskController
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.dirichlet([1, 2, 4], size=1000)
+    >>> y = np.array([rng.choice(3, p=p) for p in proba])
+    >>> ratios = np.array([0.6, 0.6, 1.3])
+    >>> rows = accepted_rows(ratios[y], largest=ratios.max(), random_state=0)
+    >>> len(rows)
+    750
+    >>> controller = RiskController(alpha=0.1, delta=0.1).calibrate(proba[rows], y[rows])
+    """
+    w = _checked_weights(weights)
+    bound = float(as_fraction(largest, "largest"))
+    if not 0 < bound < np.inf:
+        raise ValueError(f"largest must be a positive number; got {largest!r}.")
+    if (w > bound).any():
+        row = int(w.argmax())
+        raise ValueError(
+            f"weights[{row}] is {w[row]}, larger than largest={largest}; largest must bound every weight of "
+            "the population."
+        )
+    seed = None if random_state is None else checked_seed(random_state, "random_state")
+    accepted: NDArray[np.int64] = np.flatnonzero(np.random.default_rng(seed).random(len(w)) * bound < w)
+    return accepted
+
+
 def effective_rows(weights: Any) -> float:
     r"""How many rows of equal weight tell as much.
 
@@ -141,6 +198,12 @@ def effective_rows(weights: Any) -> float:
     >>> effective_rows([1, 1, 1, 1]), effective_rows([1, 0, 0, 0])
     (4.0, 1.0)
     """
+    w = _checked_weights(weights)
+    relative = w / w.max()  # squares of large weights would overflow
+    return float(relative.sum() ** 2 / (relative**2).sum())
+
+
+def _checked_weights(weights: Any) -> NDArray[Any]:
     w = to_numpy(weights, "weights")
     if w.ndim != 1 or not len(w) or w.dtype.kind not in "biuf":
         raise ValueError(f"weights must be a number for each row; got shape {w.shape} of type {w.dtype}.")
@@ -150,8 +213,7 @@ def effective_rows(weights: Any) -> float:
         raise ValueError(f"weights must be finite and not negative; weights[{row}] is {w[row]}.")
     if not w.any():
         raise ValueError("weights are all zero; at least one must be positive.")
-    relative = w / w.max()  # squares of large weights would overflow
-    return float(relative.sum() ** 2 / (relative**2).sum())
+    return w
 
 
 def label_ratios(proba_cal: Any, y_cal: Any, proba_new: Any, *, classes: Any = None) -> Ratios:
@@ -163,7 +225,9 @@ def label_ratios(proba_cal: Any, y_cal: Any, proba_new: Any, *, classes: Any = N
     .. math:: \sum_k C_{jk} w_k = \mu_j, \qquad
               C_{jk} = P_{cal}(\hat y = j, y = k), \quad \mu_j = P_{new}(\hat y = j)
 
-    with the most probable label as :math:`\hat y`. Where the solution has a negative entry, the non-negative
+    with the most probable label as :math:`\hat y`. The ratios are estimates from both samples: with weak
+    predictions or few rows they can be far off, and a calibration that uses them keeps ``alpha`` only as far
+    as they are right. A promise for each true class (``condition_on="label"``) needs no ratios. Where the solution has a negative entry, the non-negative
     one of least squares takes its place, scaled so that the shares of the classes that it means add up to 1.
 
     Parameters

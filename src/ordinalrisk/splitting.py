@@ -52,7 +52,7 @@ def split_rows(n_or_y: Any, *, share: Any = 0.5, clusters: Any = None, seed: int
     cluster, n_clusters = _clusters(clusters, n_rows)
     if n_clusters < 2:
         raise ValueError("Two parts need at least two clusters; there is only one.")
-    order = np.random.default_rng(_checked_seed(seed)).permutation(n_clusters)
+    order = np.random.default_rng(checked_seed(seed)).permutation(n_clusters)
     n_first = min(max(round(wanted * n_clusters), 1), n_clusters - 1)
     in_first = np.zeros(n_clusters, bool)
     in_first[order[:n_first]] = True
@@ -93,7 +93,7 @@ def split_folds(n_rows: int, folds: int, *, clusters: Any = None, seed: int = 0)
             f"folds must be a whole number from 2 to the number of {_units(clusters)}, {n_clusters}; "
             f"got {folds!r}."
         )
-    order = np.random.default_rng(_checked_seed(seed)).permutation(n_clusters)
+    order = np.random.default_rng(checked_seed(seed)).permutation(n_clusters)
     fold_of = np.empty(n_clusters, np.int64)
     for fold, members in enumerate(np.array_split(order, folds)):
         fold_of[members] = fold
@@ -139,7 +139,8 @@ def _units(clusters: Any) -> str:
     return "rows" if clusters is None else "clusters"
 
 
-def _checked_seed(seed: Any) -> int:
+def checked_seed(seed: Any, name: str = "seed") -> int:
+    """``seed`` itself if it is a whole number, 0 or larger."""
     if not is_whole(seed) or seed < 0:
-        raise ValueError(f"seed must be a whole number, 0 or larger; got {seed!r}.")
+        raise ValueError(f"{name} must be a whole number, 0 or larger; got {seed!r}.")
     return int(seed)

@@ -142,7 +142,7 @@ def _stratum(
     if apart.clusters is not None:
         steps, parts = steps.clustered(_renumbered(apart.clusters[rows]))
         unit, weight = unit / parts, Fraction(steps.n_units)
-        alike = alike and steps.n_units == len(rows)
+        alike = False  # also if each has one row: how many they have is data
     if apart.weights is not None:
         steps = steps.weighted(apart.weights[rows])
         unit = unit * apart.weight_unit

@@ -84,6 +84,10 @@ class UnitSteps(NamedTuple):
             taken = steps[step_ends[part] : step_ends[part + 1]]
             yield mine, UnitSteps(self.at[taken], number[self.unit[taken]], self.by[taken], len(mine))
 
+    def shuffled(self, seed: Any) -> UnitSteps:
+        """The units numbered anew in a random order, as bets need them."""
+        return self._replace(unit=np.random.default_rng(seed).permutation(self.n_units)[self.unit])
+
     def clustered(self, clusters: NDArray[np.int64]) -> tuple[UnitSteps, int]:
         """The mean loss of each cluster as a unit; the second value is how many new scales make an old one.
 

@@ -88,6 +88,12 @@ def calibrate(
     randomize: Annotated[
         bool, typer.Option("--randomize", help="Let a coin decide about labels at the threshold.")
     ] = False,
+    random_state: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="With --delta: seed of the betting bound's shuffle; random if not given."
+        ),
+    ] = None,
     input_format: options.InputFormat = None,
     cluster: options.Cluster = None,
     more_alphas: Annotated[
@@ -133,7 +139,7 @@ def calibrate(
             "randomize": randomize,
         }
     )
-    likely = _likely(delta, bound)
+    likely = _likely(delta, bound, random_state)
 
     from ordinalrisk.controller import RiskController
     from ordinalrisk.engines import columns, streaming
@@ -200,20 +206,24 @@ def _on_cluster(
         )
 
 
-def _likely(delta: str | None, bound: options.Bound) -> dict[str, Any]:
+def _likely(delta: str | None, bound: options.Bound, random_state: int | None) -> dict[str, Any]:
     """The parameters of a guarantee with some probability, if there is to be one."""
     from ordinalrisk.confidence_bounds import checked_delta
 
     if delta is None:
         if bound != options.Bound.auto:
             terminal.fail(f"--bound {bound.value} is for --delta; give a --delta too.", code=2)
+        if random_state is not None:
+            terminal.fail("--random-state is for --delta; give a --delta too.", code=2)
         return {}
+    if random_state is not None and random_state < 0:
+        terminal.fail(f"--random-state must be 0 or larger; got {random_state}.", code=2)
     risk = options.number(delta, "--delta")
     try:
         checked_delta(risk)
     except ValueError as error:
         terminal.fail(options.in_options(error), code=2)
-    return {"delta": risk, "bound": bound.value}
+    return {"delta": risk, "bound": bound.value, "random_state": random_state}
 
 
 @contextmanager

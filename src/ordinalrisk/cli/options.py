@@ -46,6 +46,7 @@ class Bound(StrEnum):
     binomial = "binomial"
     hoeffding_bentkus = "hoeffding_bentkus"
     betting = "betting"
+    dkw = "dkw"
 
 
 class UnseenGroups(StrEnum):
@@ -246,7 +247,7 @@ def another_alpha(text: str | None, controller: RiskController) -> Any:
 
 
 def require_combination(used: dict[str, bool]) -> None:
-    """Refuse options that no theorem covers together."""
+    """Refuse options that can't be used together."""
     from ordinalrisk.combining import require_theorem
 
     try:
@@ -270,8 +271,8 @@ def in_options(error: ValueError) -> str:
 
     Examples
     --------
-    >>> in_options(ValueError("No theorem covers delta together with sample_weight."))
-    'No theorem covers --delta together with --weight-col.'
+    >>> in_options(ValueError("delta and sample_weight can't be used together."))
+    "--delta and --weight-col can't be used together."
     """
     text = " ".join(str(error).split())
     text = re.sub("bound=[\"']([a-z_]+)[\"']", r"bound \1", text)

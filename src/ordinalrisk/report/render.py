@@ -247,7 +247,7 @@ def _worst(stop: Summary, summary: Summary) -> str:
 def _note(stop: Summary) -> str:
     if stop["saturated"]:
         return (
-            "Saturated at this alpha: by the calibration rows, single labels already achieve it. "
+            "Every set is a single label at this alpha, since those of the calibration rows kept within it. "
             "A larger alpha changes nothing."
         )
     return ""

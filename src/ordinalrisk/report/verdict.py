@@ -47,7 +47,7 @@ def verdict_of(
     >>> from ordinalrisk import IntervalSet, WeightedLoss
     >>> sets = IntervalSet([0] * 100, [1] * 100, classes=[0, 1, 2])
     >>> tally, loss = Tally.of(np.array([0] * 96 + [2] * 4), sets), WeightedLoss()
-    >>> guarantee = Guarantee(Fraction(1, 20), None, 500, Fraction(1), 1, certified=True, saturated=False)
+    >>> guarantee = Guarantee(Fraction(1, 20), 500, Fraction(1), certified=True, saturated=False)
     >>> print(verdict_of(tally, loss, guarantee, tally.risk(loss, 0.95)).text)
     On 100 test rows the loss was 0.04 on average (95 % interval 0.011 to 0.09926). This agrees with the
     guarantee of at most 0.05.
@@ -71,7 +71,7 @@ def judged(realised: Realised, guarantee: Guarantee, n_rows: int, calibrated_on:
         )
     if risk.low <= guarantee.alpha:
         single = (
-            " Every set is a single label; the loss can't come any closer." if guarantee.saturated else ""
+            " Every set is a single label; a larger alpha changes nothing." if guarantee.saturated else ""
         )
         within = ", which lies within the interval" if risk.value > guarantee.alpha else ""
         agrees = f"This agrees with the guarantee of at most {alpha}{within}."
@@ -103,13 +103,17 @@ def judged(realised: Realised, guarantee: Guarantee, n_rows: int, calibrated_on:
 
 
 def _suspicion(realised: Realised, guarantee: Guarantee) -> str:
-    """Of a loss that is too small to be true, given from where up it should lie."""
-    least = guarantee.lower_bound
-    if least is None or least - realised.risk.value <= TWO_SIDED_95 * excess_deviation(realised, guarantee):
+    """Ask about a loss that is far below that of the calibration rows."""
+    usual = guarantee.calibration_risk
+    if usual is None or guarantee.shift is not None:
+        return ""
+    spread = max(realised.deviation, math.sqrt(usual * (float(guarantee.bound) - usual)))
+    by_chance = TWO_SIDED_95 * spread * math.sqrt(1 / guarantee.n_rows + 1 / realised.n_units)
+    if usual - realised.risk.value <= by_chance:
         return ""
     return (
-        f" It is far less than the {in_digits(float(least))} or more to be expected: was the model trained "
-        "on these rows?"
+        f" It is far less than the {in_digits(usual)} of the calibration {guarantee.unit}s: was the model "
+        "trained on these rows?"
     )
 
 

@@ -12,6 +12,7 @@ _BOUNDS = {
     "binomial": "exact binomial",
     "hoeffding_bentkus": "Hoeffding-Bentkus",
     "betting": "betting",
+    "dkw": "Dvoretzky-Kiefer-Wolfowitz, for every alpha at once",
 }
 _SHIFTS = {"covariates": "of covariates: rows have weights", "labels": "of the shares of the classes"}
 _HEADINGS = {("group",): "Each group", ("class",): "Each true class"}
