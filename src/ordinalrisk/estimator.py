@@ -29,10 +29,8 @@ from ordinalrisk.guarantees import Guarantee
 from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.labels import Classes, as_classes, class_indices, ordered_categories, resolve_classes
 from ordinalrisk.probabilities import as_matrix
-from ordinalrisk.splitting import split_rows
-
-# Classes of which fewer rows would be held out share a stratum.
-_FEWEST_HELD_OUT_OF_A_STRATUM = 10
+from ordinalrisk.row_names import RowNames
+from ordinalrisk.splitting import Rows, split_rows
 
 
 class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -50,13 +48,16 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         As for :class:`RiskController`.
     classes : sequence, optional
         The labels in order. By default those of an ordered pandas categorical or polars Enum ``y``, else the
-        sorted labels. Labels that the estimator was not trained on get probability 0.
+        sorted labels. Labels that the estimator was not trained on get probability 0. No set holds a label
+        outside the classes, and the guarantee does not cover it: name the classes if ``y`` may lack some.
     delta, bound, condition_on, randomize
         As for :class:`RiskController`.
     calibration_size : float or int
-        The share of the rows, or their number, that :meth:`fit` holds out to calibrate with.
+        The share or the number of the rows that :meth:`fit` holds out to calibrate with; of the clusters, if
+        there are clusters.
     random_state : int, RandomState instance or None
-        Which rows those are.
+        The seed of the draw of the calibration rows and, with ``delta``, of the shuffle of the betting bound.
+        Fits with the same int are equal.
 
     Attributes
     ----------
@@ -125,10 +126,9 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, *, groups: Any = None, clusters: Any = None, **fit_params: Any) -> Self:
         """Train a clone of the estimator on some of the rows and calibrate it on the others.
 
-        Rows are held out in the shares of their classes, and classes with few rows are one stratum together:
-        stratifying those too would make calibration rows unlike new ones and break the guarantee. A class
-        may so be missing from the training rows; it then gets probability 0. Clusters are held out whole, and
-        with ``delta``, whose bounds are for independent draws, rows are held out without regard to class.
+        The calibration rows are a plain random draw from all rows, or from all clusters where there are
+        clusters. The draw does not depend on the labels: if it balanced the classes, training rows and
+        calibration rows would share class counts that new rows do not share, and the guarantee would fail.
         With a ``FrozenEstimator`` there is nothing to train, and all rows calibrate.
 
         Parameters
@@ -148,6 +148,12 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         OrdinalRiskClassifier
             Itself, trained and calibrated.
 
+        Warns
+        -----
+        UserWarning
+            Where no training row, or no calibration row, has some label of ``y``. Do not look for a
+            ``random_state`` without this warning: that would balance the classes after all.
+
         Examples
         --------
         >>> import numpy as np
@@ -162,11 +168,14 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         _require_probabilities(self.estimator)
         order = self._label_order(y)
         X, y = indexable(X, column_or_1d(to_numpy(y, "y"), warn=True))
-        controller = self._controller(_sorted_labels(y) if order is None else order)
+        random = check_random_state(self.random_state)
+        split_seed = int(random.randint(2**31))
+        controller = self._controller(_sorted_labels(y) if order is None else order, random)
         if order is None:
             _warn_if_alphabetical(controller.classes)
         indices = class_indices(y, controller.classes, len(y))
-        train, held_out = self._split(indices, clusters)
+        held_out, train = self._split(len(y), clusters, split_seed)
+        _warn_of_absent_classes(controller.classes, indices, train, held_out)
         if _routing_enabled():
             fit_params = process_routing(self, "fit", **fit_params)["estimator"]["fit"]
         estimator = clone(self.estimator).fit(
@@ -228,7 +237,9 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         order = self._label_order(y)
         if order is None and isinstance(self.estimator, FrozenEstimator):
             _warn_if_alphabetical(classes)
-        controller = self._controller(classes if order is None else order)
+        controller = self._controller(
+            classes if order is None else order, check_random_state(self.random_state)
+        )
         labels = column_or_1d(to_numpy(y, "y"), warn=True)
         extras = {
             "groups": groups,
@@ -407,12 +418,13 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         labels = ordered_categories(y) if self.classes is None else self.classes
         return None if labels is None else resolve_classes(self.classes, y, len(as_classes(labels)))
 
-    def _controller(self, classes: Classes) -> RiskController:
+    def _controller(self, classes: Classes, random: np.random.RandomState) -> RiskController:
         """The controller to calibrate, its parameters checked before any time goes into training."""
         if len(classes) < 2:
             raise ValueError(
                 f"There must be at least two classes to choose from; got only one class: {classes.tolist()}."
             )
+        seeded = self.delta is not None and self.random_state is not None
         controller = RiskController(
             self.loss,
             self.alpha,
@@ -422,19 +434,20 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             bound=self.bound,
             condition_on=self.condition_on,
             randomize=self.randomize,
+            random_state=int(random.randint(2**31)) if seeded else None,
         )
         controller.calibrator(classes)  # which checks alpha against the loss
         return controller
 
-    def _split(self, labels: NDArray[np.int64], clusters: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Rows to train on, and rows held out."""
-        if clusters is None and self.delta is None:
-            return _stratified_split(labels, self.calibration_size, self.random_state)
-        n_held_out = _rows_held_out(self.calibration_size, len(labels))
-        seed = int(check_random_state(self.random_state).randint(2**31))
-        share = Fraction(n_held_out, len(labels))
-        held_out, train = split_rows(len(labels), share=share, clusters=clusters, seed=seed)
-        return train, held_out
+    def _split(self, n_rows: int, clusters: Any, seed: int) -> tuple[Rows, Rows]:
+        """Rows to calibrate with, and rows to train on."""
+        n_units, units = n_rows, "rows"
+        if clusters is not None:  # a number that depended on the sizes of clusters would favour some of them
+            names = RowNames("clusters")
+            clusters = names.numbered(clusters, n_rows)
+            n_units, units = len(names.known), "clusters"
+        share = Fraction(_number_held_out(self.calibration_size, n_units, units), n_units)
+        return split_rows(n_rows, share=share, clusters=clusters, seed=seed)
 
     def _calibrate(self, estimator: Any, controller: RiskController, X: Any, y: Any, **extras: Any) -> Self:
         controller.calibrate(_probabilities(estimator, X, controller.classes), y, **extras)
@@ -480,6 +493,18 @@ def _warn_if_alphabetical(classes: Classes) -> None:
         )
 
 
+def _warn_of_absent_classes(classes: Classes, labels: Rows, train: Rows, held_out: Rows) -> None:
+    untrained = "the model gives them probability 0, and sets may miss nearly every new row that has one"
+    unmeasured = "the calibration measures nothing about them"
+    for part, rows, effect in (("training", train, untrained), ("calibration", held_out, unmeasured)):
+        if (absent := np.setdiff1d(labels, labels[rows])).size:
+            warnings.warn(
+                f"No {part} row has the labels {classes[absent].tolist()}: {effect}. Add rows that have "
+                "them, or merge each of them with a neighbour.",
+                stacklevel=3,
+            )
+
+
 def _probabilities(estimator: Any, X: Any, classes: Classes) -> NDArray[Any]:
     """The estimator's probabilities with a column for each of ``classes``, in their order."""
     proba: NDArray[Any] = as_matrix(to_host(estimator.predict_proba(X)), fewest=1)
@@ -492,28 +517,7 @@ def _probabilities(estimator: Any, X: Any, classes: Classes) -> NDArray[Any]:
     return ordered
 
 
-def _stratified_split(
-    labels: NDArray[np.int64], size: Any, random_state: Any
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows to train on, and rows held out in the shares of the classes."""
-    n = len(labels)
-    n_held_out = _rows_held_out(size, n)
-    random = check_random_state(random_state)
-    rare = np.bincount(labels) * n_held_out < _FEWEST_HELD_OUT_OF_A_STRATUM * n
-    stratum = np.where(rare[labels], len(rare), labels)
-    members = np.bincount(stratum)
-    shuffled = random.permutation(n)
-    rows = shuffled[np.argsort(stratum[shuffled], kind="stable")]
-    rank = np.arange(n) - (np.cumsum(members) - members)[stratum[rows]]
-    # A stratum's rows lie evenly spaced on [0, 1), so any stretch of it holds their share of each stratum;
-    # where they begin is random, so that roundings favour none.
-    place = (rank + random.uniform(size=len(members))[stratum[rows]]) / members[stratum[rows]]
-    held_out = np.zeros(n, bool)
-    held_out[rows[np.argsort(place)[n - n_held_out :]]] = True
-    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
-
-
-def _rows_held_out(size: Any, n: int) -> int:
+def _number_held_out(size: Any, n: int, units: str) -> int:
     if isinstance(size, int | np.integer) and not isinstance(size, bool) and size >= 1:
         n_held_out = int(size)
     elif isinstance(size, float | np.floating) and 0 < size < 1:
@@ -525,6 +529,7 @@ def _rows_held_out(size: Any, n: int) -> int:
         )
     if n_held_out >= n:
         raise ValueError(
-            f"calibration_size={size!r} would hold out {n_held_out} of {n} rows and leave none to train on."
+            f"calibration_size={size!r} would hold out {n_held_out} of {n} {units} and leave none to train "
+            "on."
         )
     return n_held_out
