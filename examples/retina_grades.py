@@ -21,7 +21,7 @@ scores = pd.read_csv("../docs/scores/retinamnist.csv.gz")
 proba = orisk.softmax(scores.filter(like="logit"))
 grade = scores["label"].to_numpy()
 names = orisk.datasets.GRADES
-calibration, test = orisk.split_rows(len(scores), seed=1)
+calibration, test = orisk.split_rows(len(scores), random_state=1)
 print(dict(zip(names, np.bincount(grade).tolist(), strict=True)))
 
 # %%

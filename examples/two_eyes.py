@@ -38,7 +38,7 @@ print(f"{len(table):,} photographs of {len(np.unique(patient)):,} patients")
 # that calibrates, a half that tests. ``calibrate`` gets the patients too. Its promise is then for
 # the mean loss of a new patient.
 
-calibration, test = orisk.split_rows(len(table), clusters=patient)
+calibration, test = orisk.split_rows(len(table), clusters=patient, random_state=0)
 assert not set(patient[calibration]) & set(patient[test])
 controller = orisk.RiskController(alpha=0.1, classes=range(5))
 controller.calibrate(
@@ -90,7 +90,7 @@ plt.show()
 # are. Most patients have one photograph here, so little is lost by forgetting it; with hundreds
 # of rows of one person it decides, as :doc:`/guarantees` shows for lecturers.
 
-confident = orisk.RiskController(alpha=0.1, delta=0.1, classes=range(5))
+confident = orisk.RiskController(alpha=0.1, delta=0.1, classes=range(5), random_state=0)
 confident.calibrate(
     proba[calibration], grade[calibration], clusters=patient[calibration]
 )

@@ -1,9 +1,8 @@
-"""Reports that are made sooner: about few risks, with intervals from few resamples.
+"""Reports that are made sooner: about few risks.
 
 Whoever counts rows and whoever merges the counts must agree on the risks.
 """
 
-from ordinalrisk import estimates
 from ordinalrisk.report import stops
 
 FEW = {"MOST_STOPS": 9, "MOST_STOPS_APART": 9, "FEWEST_STOPS": 2, "_FEWEST_STOPS_APART": 2}
@@ -19,7 +18,3 @@ def usual_stops(patch=setattr):
     """For tests of how many there are, and which."""
     for name, value in USUAL.items():
         patch(stops, name, value)
-
-
-def few_resamples(patch=setattr):
-    patch(estimates, "_RESAMPLES", 30)

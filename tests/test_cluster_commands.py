@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from distributed import Client
 from file_formats import encoded, read_rows, score_table, write_table
-from quick_reports import few_resamples, few_stops
+from quick_reports import few_stops
 from rows_in_parts import make_small
 from test_commands import GRADES, refusal, succeeds
 from worker_processes import local_cluster
@@ -41,7 +41,6 @@ def running():
         with Client(cluster.scheduler_address) as client:
             client.run(few_stops)  # all workers live until the end
         few_stops(patch.setattr)
-        few_resamples(patch.setattr)
         yield cluster
 
 

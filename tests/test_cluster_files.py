@@ -22,7 +22,6 @@ import pytest
 import test_places
 from distributed import Client
 from file_formats import encoded, read_rows, write_table
-from quick_reports import few_resamples
 from test_cluster_commands import PLAIN, calibration, cut, make_table, manifest, rows_in
 from test_commands import COMMAND, invoke, refusal, run, succeeds
 from worker_processes import die_of, die_once, hide_ordinalrisk, local_cluster, slow_down
@@ -718,7 +717,7 @@ PROMISES = {
 
 
 @pytest.mark.parametrize("options", PROMISES.values(), ids=PROMISES)
-def test_merging_leaves_the_parts_as_they_are(options, here, table, monkeypatch):
+def test_merging_leaves_the_parts_as_they_are(options, here, table):
     write_table(table, "all.parquet")
     succeeds("calibrate", "all.parquet", *PLAIN, *options, "-o", "cal.json")
     controller = orisk.RiskController.load("cal.json")
@@ -744,7 +743,6 @@ def test_merging_leaves_the_parts_as_they_are(options, here, table, monkeypatch)
         whole = files.merge_summaries(summaries)
         return ReportSummary(controller).merge(whole).finish()
 
-    few_resamples(monkeypatch.setattr)
     counts, reports = ([once() for _ in range(2)] for once in (count, report))
     assert counts[0] == counts[1]
     assert reports[0] == reports[1]

@@ -105,6 +105,13 @@ def threshold_at(controller, alpha):
     return controller.threshold_ if alpha == controller.alpha else controller.threshold_at(alpha)
 
 
+def risk_with_the_coin(controller, alpha, risk_at):
+    """On average over the coin."""
+    threshold = threshold_at(controller, alpha)
+    share = float(share_beyond(controller.risk_curve_, Fraction(str(alpha))))
+    return (1 - share) * risk_at(threshold) + share * risk_at(math.nextafter(threshold, math.inf))
+
+
 @dataclass(frozen=True, eq=False)
 class Setting:
     """One guarantee: what is drawn and calibrated, and the true risks of the calibration at an alpha.
@@ -231,8 +238,10 @@ class ClusteredPopulation:
 
     def draw(self, rng, n):
         """Clusters, their rows, and which of the drawn ones each row is of."""
-        chosen = rng.integers(0, len(self.sizes), n)
-        clusters = np.repeat(np.arange(n), self.sizes[chosen])
+        return self.rows_of(rng.integers(0, len(self.sizes), n))
+
+    def rows_of(self, chosen):
+        clusters = np.repeat(np.arange(len(chosen)), self.sizes[chosen])
         visit = np.arange(len(clusters)) - np.repeat(np.cumsum(self.sizes[chosen]), self.sizes[chosen])
         return chosen, self.first[chosen + 1][clusters] + visit, clusters
 
@@ -256,6 +265,57 @@ def in_clusters(loss, alpha, n, ignored=False, **options):
             return controller, [luck(chosen, 0)]
 
         return calibrate, lambda controller, alpha: risk_at(threshold_at(controller, alpha))
+
+    return start
+
+
+def in_clusters_with_a_coin(loss, alpha, n):
+    """Visits scored in quarters, so that many clusters tie."""
+
+    def start():
+        population = ClusteredPopulation()
+        population.proba = np.round(population.proba * 4) / 4
+        population.proba[np.arange(len(population.proba)), population.proba.argmax(axis=1)] += (
+            1 - population.proba.sum(axis=1)
+        )
+        risk_at = RiskAt(population, loss, "frontier", population.joint)
+        luck = Luck(risk_at.surplus(alpha), population.joint)
+
+        def calibrate(rng):
+            chosen, rows, clusters = population.draw(rng, n)
+            controller = orisk.RiskController(loss, alpha, randomize=True)
+            controller.calibrate(population.proba[rows], population.y[rows], clusters=clusters)
+            return controller, [luck(chosen, 0)]
+
+        return calibrate, lambda controller, alpha: risk_with_the_coin(controller, alpha, risk_at)
+
+    return start
+
+
+def in_clusters_by_label(loss, alpha, counts):
+    """So many clusters of each class; all visits of a patient have the same label."""
+
+    def start():
+        population = ClusteredPopulation()
+        label = population.y[population.first[:-1]]
+        of_class = [np.flatnonzero(label == y) for y in LABELS]
+        joints = [normed((label == y)[:, None].astype(float)) for y in LABELS]
+        risk_at = RiskAt(population, loss, "frontier", *joints)
+        lucks = [Luck(risk_at.surplus(alpha, y), joint) for y, joint in enumerate(joints)]
+
+        def calibrate(rng):
+            chosen = [rng.choice(mine, n) for mine, n in zip(of_class, counts, strict=True)]
+            _, rows, clusters = population.rows_of(np.concatenate(chosen))
+            controller = orisk.RiskController(loss, alpha, condition_on="label")
+            controller.calibrate(population.proba[rows], population.y[rows], clusters=clusters)
+            return controller, [luck(mine, 0) for luck, mine in zip(lucks, chosen, strict=True)]
+
+        def risks(controller, alpha):
+            sets = controller.predict_set(population.proba, alpha=alpha)
+            losses = population.losses(loss, sets.lower_index, sets.upper_index)
+            return [(joint * losses).sum() for joint in joints]
+
+        return calibrate, risks
 
     return start
 
@@ -327,12 +387,7 @@ def with_a_coin(loss, alpha, n, growth="frontier"):
             controller = orisk.RiskController(loss, alpha, growth, randomize=True)
             return controller.calibrate(population.proba[case], y), [luck(case, y)]
 
-        def risks(controller, alpha):
-            threshold = threshold_at(controller, alpha)
-            share = float(share_beyond(controller.risk_curve_, Fraction(str(alpha))))
-            return (1 - share) * risk_at(threshold) + share * risk_at(math.nextafter(threshold, math.inf))
-
-        return calibrate, risks
+        return calibrate, lambda controller, alpha: risk_with_the_coin(controller, alpha, risk_at)
 
     return start
 
@@ -383,6 +438,10 @@ ON_AVERAGE = {
     "label and group": Setting(by_label_and_group(COVERAGE, 0.2, (49, 99)), 0.2, draws=FEWER),
     "clusters, coverage, 49": Setting(in_clusters(COVERAGE, 0.2, 49), 0.2, draws=HALF),
     "clusters, divergence, 120": Setting(in_clusters(DIVERGENCE, 0.1, 120), 0.1, draws=HALF),
+    "clusters with a coin, coverage, 60": Setting(in_clusters_with_a_coin(COVERAGE, 0.2, 60), 0.2, draws=HALF),
+    "clusters given each class, coverage": Setting(
+        in_clusters_by_label(COVERAGE, 0.2, (49, 49, 99, 49, 49)), 0.2, draws=FEWER
+    ),
     "shifted covariates, coverage, 120": Setting(
         with_shifted_covariates(COVERAGE, 0.2, 120), 0.2, draws=FEWER
     ),

@@ -551,7 +551,7 @@ def story(base, table, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["s3"])
-def test_every_command_takes_urls(kind, story, few_resamples_and_stops):
+def test_every_command_takes_urls(kind, story, few_stops):
     def here_and_there(*arguments, code=0):
         """Each argument that ends in @ is a file."""
         for folder in (".", story):

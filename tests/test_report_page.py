@@ -10,7 +10,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import quick_reports
 from browser import DESK, ReportPage, running_chromium
 
 import ordinalrisk as orisk
@@ -113,14 +112,6 @@ class Report(ReportPage):
         )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def few_resamples():
-    """The page shows whatever intervals the library has."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        quick_reports.few_resamples(monkeypatch.setattr)
-        yield
-
-
 @pytest.fixture(scope="module")
 def browser():
     yield from running_chromium()
@@ -213,7 +204,7 @@ def test_fields_are_the_librarys_numbers(report_at_stop, grades, stop):
     assert report.field("coverage-high") == percent(coverage.high)
     threshold = grades.controller.guarantee(Fraction(alpha))
     assert report.field("guarantee") == " ".join(str(threshold).splitlines())
-    assert report.field("lead") == f"Promised: the loss of a new case is at most {alpha} on average."
+    assert report.field("lead") == f"Promised: the loss of a new row is at most {alpha} on average."
     assert report.field("verdict-text") == grades.stop(stop)["verdict_text"]
     by_class = orisk.metrics.class_coverage(y, sets)
     worst = int(np.nanargmin(by_class))
@@ -602,7 +593,7 @@ def test_without_javascript_the_opening_and_the_facts_are_there(opened, grades, 
     report = opened(grades.summary, new_tab(browser, java_script_enabled=False))
     stop, text = grades.stop(grades.summary["start"]), report.page.locator("body").inner_text()
     for expected in [
-        "Promised: the loss of a new case is at most 0.1 on average.",
+        "Promised: the loss of a new row is at most 0.1 on average.",
         stop["verdict_text"],
         stop["guarantee"],
         fixed(stop["risk"][0], 4),
@@ -754,7 +745,7 @@ def test_two_classes_in_natural_units_without_files(opened):
     assert report.page.title() == "Risk report: 30 test rows, alpha 2"
     assert "not recorded" in report.page.locator(".facts").inner_text()
     assert report.field("risk") == fixed(study.stop(summary["start"])["risk"][0], 3)
-    assert report.field("lead") == "Promised: the loss of a new case is at most 2 on average."
+    assert report.field("lead") == "Promised: the loss of a new row is at most 2 on average."
 
 
 # --- the file

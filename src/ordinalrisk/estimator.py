@@ -131,6 +131,11 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         calibration rows would share class counts that new rows do not share, and the guarantee would fail.
         With a ``FrozenEstimator`` there is nothing to train, and all rows calibrate.
 
+        The guarantee is over this draw too. With a fixed ``random_state`` the rows must come in random order:
+        on files that are sorted by label, one and the same split favours the same classes in every file.
+        Search hyperparameters inside, as in ``OrdinalRiskClassifier(GridSearchCV(...))``; a search around this
+        class would choose by the rows that it calibrates with.
+
         Parameters
         ----------
         X : array-like of shape (n, n_features)
@@ -447,7 +452,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             clusters = names.numbered(clusters, n_rows)
             n_units, units = len(names.known), "clusters"
         share = Fraction(_number_held_out(self.calibration_size, n_units, units), n_units)
-        return split_rows(n_rows, share=share, clusters=clusters, seed=seed)
+        return split_rows(n_rows, share=share, clusters=clusters, random_state=seed)
 
     def _calibrate(self, estimator: Any, controller: RiskController, X: Any, y: Any, **extras: Any) -> Self:
         controller.calibrate(_probabilities(estimator, X, controller.classes), y, **extras)

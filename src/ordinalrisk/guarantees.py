@@ -44,6 +44,8 @@ class Guarantee:
     calibration_risk : float or None
         The mean loss of the calibration rows at the threshold, by weight where they have weights. It is no
         estimate of the risk: the threshold was chosen on these rows.
+    mean_weight : float or None
+        The mean weight of the calibration rows, if they have weights.
     n_needed : int
         The fewest rows, or clusters, with which ``alpha`` can be certified.
     delta : Fraction or None
@@ -76,6 +78,7 @@ class Guarantee:
     certified: bool
     saturated: bool
     calibration_risk: float | None = None
+    mean_weight: float | None = None
     n_needed: int = 0
     delta: Fraction | None = None
     bound_name: str | None = None
@@ -214,6 +217,7 @@ def guarantee_of(
         certified=threshold != -math.inf,
         saturated=threshold == math.inf,
         calibration_risk=curve.risk(threshold) if curve.weight else None,
+        mean_weight=None if shift is None or not curve.n_rows else float(curve.weight / curve.n_rows),
         n_needed=promise.rows_needed(stratum, alpha),
         delta=None if likely is None else likely.delta,
         bound_name=None if likely is None else likely.bound_for(stratum),
@@ -235,6 +239,7 @@ def guarantee_of_all(parts: Sequence[Guarantee]) -> Guarantee:
         bound=max(part.bound for part in parts),
         certified=all(part.certified for part in parts),
         saturated=all(part.saturated for part in parts),
+        mean_weight=None if first.shift is None else _mean_weight(parts),
         n_needed=max(part.n_needed for part in parts),
         delta=first.delta,
         bound_name=names.pop() if len(names) == 1 else None,
@@ -242,4 +247,10 @@ def guarantee_of_all(parts: Sequence[Guarantee]) -> Guarantee:
         shift=first.shift,
         randomized=first.randomized,
         parts=tuple(parts),
+    )
+
+
+def _mean_weight(parts: Sequence[Guarantee]) -> float:
+    return sum(part.mean_weight * part.n_rows for part in parts if part.mean_weight is not None) / sum(
+        part.n_rows for part in parts
     )

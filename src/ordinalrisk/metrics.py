@@ -1,7 +1,10 @@
 """How good interval predictions are, on rows with known labels.
 
 Each metric returns a plain number or array; with ``confidence=0.95`` an :class:`Estimate` that has the
-interval too: exact binomial (Clopper-Pearson) for proportions, a percentile bootstrap over rows for means.
+interval too: exact binomial (Clopper-Pearson) for proportions and for losses with one cost, from bets
+(Waudby-Smith and Ramdas) for other means. The interval contains the true value with at least this probability
+if the rows are independent draws from one population and the sets were made without them: measure on rows
+that were not calibrated on. This holds for each interval by itself, not for all entries of an array together.
 Of intervals of dask collections all are computed in one pass over the partitions, from counts that add up.
 """
 

@@ -98,7 +98,7 @@ def covariate_ratios(
         raise ValueError(f"{classifier!r} has no predict_proba, and ratios are made from probabilities.")
     is_new = np.arange(n_cal + n_new) >= n_cal
     odds = np.empty(n_cal + n_new)
-    halves = (split_folds(n, folds, seed=seed) for n in (n_cal, n_new))
+    halves = (split_folds(n, folds, random_state=seed) for n in (n_cal, n_new))
     for cal, new in zip(*halves, strict=True):
         held_out = np.concatenate([cal, n_cal + new])
         others = np.setdiff1d(np.arange(n_cal + n_new), held_out, assume_unique=True)

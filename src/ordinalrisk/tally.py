@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.cost_table import CostTable
-from ordinalrisk.estimates import Estimate, Value, mean, share, shares, stacked
+from ordinalrisk.estimates import Value, mean_of_possible, share, shares, stacked
 from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.losses import IntervalLoss
 
@@ -128,7 +128,7 @@ class Tally:
 
     def mean_size(self, confidence: float | None = None) -> Value:
         """The mean number of labels in an interval."""
-        return mean(np.arange(1.0, len(self.sizes) + 1), self.sizes, confidence)
+        return mean_of_possible(np.arange(1.0, len(self.sizes) + 1), self.sizes, confidence)
 
     def class_size(self) -> NDArray[np.float64]:
         """The mean size of the intervals of each true class; NaN for a class without rows."""
@@ -150,7 +150,7 @@ class Tally:
         """The mean number of labels between truth and interval where it is missed; NaN if it never is."""
         K = len(self.nearest)
         away = [np.trace(self.nearest, d) + np.trace(self.nearest, -d) for d in range(1, K)]
-        return mean(np.arange(1.0, K), np.array(away), confidence)
+        return mean_of_possible(np.arange(1.0, K), np.array(away), confidence)
 
     def _costs(self, loss: IntervalLoss) -> CostTable:
         return CostTable.of(loss, len(self.nearest))
@@ -166,11 +166,7 @@ def _pairs(
 
 
 def mean_loss(counts: Counts, costs: NDArray[np.float64], confidence: float | None) -> Value:
-    """The mean; where a miss can have one cost only, its interval is that of the share of such misses."""
+    """The mean, where these costs are all that a row can have."""
     values, which = np.unique(costs, return_inverse=True)
     occurs = np.bincount(which.ravel(), counts.ravel(), len(values)).astype(np.int64)
-    if confidence is None or len(values) != 2 or values[0] != 0:
-        return mean(values, occurs, confidence)
-    return Estimate(
-        *(float(values[1]) * part for part in share(int(occurs[1]), int(occurs.sum()), confidence))
-    )
+    return mean_of_possible(values, occurs, confidence)

@@ -41,7 +41,7 @@ the map; :doc:`/guarantees` goes through each on real data, with code, tables an
      - the same
    * - Do cases change all the time?
      - :class:`~ordinalrisk.OnlineRiskController`
-     - time: the rows of the stream so far
+     - time: the mean over the sets handed out so far
      - true labels, soon after; it lags behind
    * - Is it still kept?
      - :class:`~ordinalrisk.RiskMonitor`
@@ -197,7 +197,7 @@ assert rows[-1][4] < rows[-1][3]
 
 answers = fair.load_pandas().data
 rating = answers.pop("rate_marriage").to_numpy().astype(int)
-train, calibration = orisk.split_rows(len(rating))
+train, calibration = orisk.split_rows(len(rating), random_state=0)
 model = make_pipeline(StandardScaler(), LogisticRegression())
 model.fit(answers.iloc[train], rating[train])
 proba, y = model.predict_proba(answers.iloc[calibration]), rating[calibration]

@@ -36,7 +36,7 @@ X = answers.to_numpy()
 
 def survey_risks(seed):
     """The risk on a third of the answers: calibrated on training rows, and on others."""
-    train, held_out, test = orisk.split_folds(len(X), 3, seed=seed)
+    train, held_out, test = orisk.split_folds(len(X), 3, random_state=seed)
     forest = RandomForestClassifier(10, min_samples_leaf=5, random_state=0)
     model = forest.fit(X[train], rating[train])
     risks = []
@@ -71,9 +71,9 @@ Z = ratings[["d", "studage", "lectage", "service", "dept"]].to_numpy()
 
 def lecture_risk(seed, by_lecturer):
     """The mean loss of new lecturers, after a split by row or by lecturer."""
-    known, new = orisk.split_rows(len(Z), share="2/3", clusters=lecturer, seed=seed)
+    known, new = orisk.split_rows(len(Z), share="2/3", clusters=lecturer, random_state=seed)
     together = lecturer[known] if by_lecturer else None
-    first, second = orisk.split_rows(len(known), clusters=together, seed=seed)
+    first, second = orisk.split_rows(len(known), clusters=together, random_state=seed)
     train, held_out = known[first], known[second]
     forest = RandomForestClassifier(10, min_samples_leaf=20, random_state=0)
     model = forest.fit(Z[train], stars[train])
@@ -111,7 +111,7 @@ def older_faces(rows, seed):
 
 def face_risk(seed, weights):
     """The risk among older faces, calibrated on faces as they come."""
-    calibration, rest = orisk.split_rows(len(age), share="1/4", seed=seed)
+    calibration, rest = orisk.split_rows(len(age), share="1/4", random_state=seed)
     older = older_faces(rest, seed)
     controller = orisk.RiskController(alpha=alpha)
     controller.calibrate(proba[calibration], age[calibration], class_weight=weights)
@@ -169,9 +169,10 @@ for name in ways:
 #
 # Leakage and clusters can be avoided by looking at how the rows were made. Drift comes later. Where true
 # labels become known sooner or later, :class:`~ordinalrisk.RiskMonitor` looks at each and rings if the risk
-# is above ``alpha``, with a chosen chance of a false alarm for as long as it runs.
+# is above ``alpha``, with a chosen chance of a false alarm for as long as it runs. This chance and the
+# ``delta`` of the calibration add up: here an alarm without a change has a probability of at most 0.1 + 0.05.
 
-calibration, rest = orisk.split_rows(len(age), share="1/4")
+calibration, rest = orisk.split_rows(len(age), share="1/4", random_state=0)
 controller = orisk.RiskController(alpha=alpha, delta=0.1)
 controller.calibrate(proba[calibration], age[calibration])
 older = older_faces(rest, seed=0)

@@ -31,8 +31,8 @@ answers.head(3)
 # One part of the rows trains the model. Another, which the model has never seen, calibrates. A
 # third plays the women who come later, so that we can look whether the promise is kept.
 
-train, held_out = orisk.split_rows(len(answers), share=1 / 3, seed=0)
-half, other_half = orisk.split_rows(len(held_out), seed=0)
+train, held_out = orisk.split_rows(len(answers), share=1 / 3, random_state=0)
+half, other_half = orisk.split_rows(len(held_out), random_state=0)
 calibration, later = held_out[half], held_out[other_half]
 
 model = make_pipeline(StandardScaler(), LogisticRegression())

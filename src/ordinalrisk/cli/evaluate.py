@@ -47,7 +47,8 @@ def evaluate(
 
     Where groups, true classes or clusters have a guarantee of their own, so does each line of a table. What
     counts is the loss that the guarantee is about: with clusters the mean of their means, with weights the
-    weighted mean.
+    weighted mean. With weights, the test rows must be drawn like the calibration rows, not from the new
+    population: that would weight them twice.
 
     \b
     Examples:

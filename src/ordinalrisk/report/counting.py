@@ -10,7 +10,6 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -191,10 +190,7 @@ class AtOneThreshold(Counted):
 
     def stops(self, case_index: Mapping[int, int], calibrated_on: bool) -> list[Numbers]:  # noqa: D102
         tallies, loss = self._tallies, self._controller.loss
-        with ThreadPoolExecutor() as pool:  # the bootstrap behind most intervals leaves the interpreter free
-            numbers = dict(
-                zip(tallies, pool.map(measured, tallies.values(), [loss] * len(tallies)), strict=True)
-            )
+        numbers = {threshold: measured(tally, loss) for threshold, tally in tallies.items()}
         return [
             self._at(stop, Estimate(*numbers[stop.threshold]["risk"]), calibrated_on)
             | numbers[stop.threshold]
@@ -469,8 +465,7 @@ class AtOwnThresholds(Counted):
         return sum(self._tallies[stop][1:], self._tallies[stop][0])
 
     def stops(self, case_index: Mapping[int, int], calibrated_on: bool) -> list[Numbers]:  # noqa: D102
-        with ThreadPoolExecutor() as pool:
-            return [*pool.map(lambda s: self._at(s, case_index, calibrated_on), range(len(self._stops)))]
+        return [self._at(s, case_index, calibrated_on) for s in range(len(self._stops))]
 
     def _at(self, s: int, case_index: Mapping[int, int], calibrated_on: bool) -> Numbers:
         guarantee, tally = self._guarantees[s], self._tally(s)

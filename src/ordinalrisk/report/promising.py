@@ -108,6 +108,7 @@ def promise_facts(
     return {
         "delta": None if guarantee.delta is None else decimal_text(guarantee.delta),
         "bound": guarantee.bound_name,
+        "shuffle_seed": calibration.shuffle_seed,
         "unit": calibration.unit,
         "shift": calibration.shift,
         "class_weights": None if weights is None else [decimal_text(weight) for weight in weights],

@@ -15,19 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.cost_table import CostTable
-from ordinalrisk.estimates import CONFIDENCE, Estimate, mean
+from ordinalrisk.estimates import CONFIDENCE, Estimate, interval, mean
 from ordinalrisk.losses import IntervalLoss
 from ordinalrisk.report.packing import packed
 from ordinalrisk.tally import Tally
 
 TWO_SIDED_95 = 1.96
-_MOST_RESAMPLED = 1_000  # distinct values; with more of them a mean is as good as normal
 _SMALL_COST = 2**31  # in units: 64 bits hold the sum of as many as a cluster can have rows
-_SMALLEST = 1074  # the binary digits behind the point of the smallest float
+_DIGITS = 53  # binary digits of a float
 
 
 class Realised(NamedTuple):
     """A mean loss with its interval, the standard deviation of one unit's loss, and how many units there are.
+
+    ``weight`` is that of all rows together, if they have weights.
 
     One unit without loss is counted in, so that a few of one and the same loss do not look certain.
     """
@@ -35,6 +36,7 @@ class Realised(NamedTuple):
     risk: Estimate
     deviation: float
     n_units: float
+    weight: float | None = None
 
 
 def of_rows(tally: Tally, loss: IntervalLoss, label: int | None = None) -> Realised | None:
@@ -125,27 +127,54 @@ class ClusterLosses:
             return None
         totals = self._totals[stop][mine].astype(np.float64) * float(self._costs.unit)
         values, counts = np.unique(totals / self._rows[mine], return_counts=True)
-        n, spread = int(counts.sum()), deviation(values, counts)
-        if len(values) <= _MOST_RESAMPLED:
-            return Realised(mean(values, counts, CONFIDENCE), spread, n)
-        return Realised(_normal(float(values @ counts) / n, spread / math.sqrt(n), self._costs), spread, n)
+        risk = mean(values, counts, CONFIDENCE, 0.0, float(self._costs.bound))
+        return Realised(risk, deviation(values, counts), int(counts.sum()))
+
+
+class ExactWeights(NamedTuple):
+    """Rows with weights between a power of two and half of it, which are whole multiples of one number.
+
+    ``powers`` has 1, that multiple and its square for each row.
+    """
+
+    exponent: int
+    rows: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    powers: NDArray[Any]
 
 
 class WeightedLosses:
-    """The weights, and their squares, of rows by part and by what they lose, exactly, at each stop."""
+    """The weights of rows by part and by what they lose, exactly, at each stop.
+
+    For each power of two the number of the weights just below it, their sum and that of their squares are
+    kept. For the interval each weight is split between the two ends of its bin, so that their number and
+    their sum stay the same. The logarithm of a bet's factor is concave in the weight, so this can only widen
+    the interval. The interval takes the largest weight seen for the largest that a row can have.
+    """
 
     def __init__(self, n_stops: int, n_parts: int, costs: CostTable) -> None:
         self._costs = costs
         self._values, self._which = np.unique(costs.values, return_inverse=True)
         self._which = self._which.reshape(costs.values.shape)
-        self._sums = np.zeros((2, n_stops, n_parts, len(self._values)), object)
+        self._shape = 3, n_stops, n_parts, len(self._values)
+        self._sums: dict[int, NDArray[Any]] = {}
+        self._largest = np.zeros(n_parts)
 
     @staticmethod
-    def exactly(weights: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Weights as whole multiples of the smallest float, and their squares."""
-        ratios = map(float.as_integer_ratio, weights.tolist())
-        whole = np.array([above << (_SMALLEST + 1 - below.bit_length()) for above, below in ratios], object)
-        return whole, whole * whole
+    def exactly(weights: NDArray[np.float64]) -> list[ExactWeights]:
+        """Weights by their power of two, without those that are 0."""
+        fractions, exponents = np.frexp(weights)
+        whole = np.ldexp(fractions, _DIGITS).astype(np.int64).astype(object)
+        bins = [
+            (exponent, np.flatnonzero((exponents == exponent) & (weights > 0)))
+            for exponent in np.unique(exponents[weights > 0]).tolist()
+        ]
+        return [
+            ExactWeights(
+                exponent, rows, weights[rows], np.array([whole[rows] ** power for power in range(3)])
+            )
+            for exponent, rows in bins
+        ]
 
     def add(
         self,
@@ -153,81 +182,79 @@ class WeightedLosses:
         parts: NDArray[np.int64],
         truth: NDArray[np.int64],
         nearest: NDArray[np.int64],
-        weights: tuple[NDArray[Any], NDArray[Any]],
+        weights: Sequence[ExactWeights],
     ) -> None:
         """Take in rows at one stop."""
-        for sums, each in zip(self._sums[:, stop], weights, strict=True):
-            np.add.at(sums, (parts, self._which[truth, nearest]), each)
+        lost = self._which[truth, nearest]
+        for exponent, rows, each, powers in weights:
+            cells = parts[rows], lost[rows]
+            np.maximum.at(self._largest, cells[0], each)
+            for sums, of_rows in zip(self._sums_of(exponent)[:, stop], powers, strict=True):
+                np.add.at(sums, cells, of_rows)
+
+    def _sums_of(self, exponent: int) -> NDArray[Any]:
+        if exponent not in self._sums:
+            self._sums[exponent] = np.zeros(self._shape, object)
+        return self._sums[exponent]
 
     def merge(self, other: WeightedLosses) -> None:
         """Take in other rows."""
-        self._sums += other._sums
+        np.maximum(self._largest, other._largest, out=self._largest)
+        for exponent, sums in other._sums.items():
+            self._sums_of(exponent)[:] += sums
 
     def realised(self, stop: int, parts: Sequence[int]) -> Realised | None:
         """The weighted mean loss of the rows of some parts; None if none of them counts."""
-        once, twice = self._sums[:, stop, [*parts]].sum(axis=1)
-        smallest = Fraction(1, 2**_SMALLEST)
-        return weighted_mean(
-            self._values,
-            [each * smallest for each in once],
-            [each * smallest**2 for each in twice],
-            self._costs,
-        )
+        largest = Fraction(float(self._largest[[*parts]].max()))
+        totals: Any = np.full((2, len(self._values)), Fraction(0))
+        times: list[Any] = []
+        shares: list[Fraction] = []
+        for exponent, sums in sorted(self._sums.items()):
+            unit = Fraction(2) ** (exponent - _DIGITS)
+            n, once, twice = sums[:, stop, [*parts]].sum(axis=1)
+            totals += once * unit, twice * unit**2
+            low = unit * 2 ** (_DIGITS - 1)
+            high = min(2 * low, largest)
+            above = (once * unit - n * low) / (high - low) if high > low else 0 * n
+            times += [n - above, above]
+            shares += [low / largest, high / largest]
+        if not totals[0].sum():
+            return None
+        values, each = np.tile(self._values, len(shares)), np.repeat(np.array(shares, float), len(n))
+        bound = float(self._costs.bound)
+        ends = interval(values, np.concatenate(times).astype(float), CONFIDENCE, 0.0, bound, each)
+        return _weighted(self._values, totals[0], totals[1], ends)
 
 
 def of_weighted_classes(tally: Tally, costs: CostTable, weights: Sequence[Fraction]) -> Realised | None:
-    """The mean loss of rows that count by their true class; None if none of them does."""
-    values: NDArray[np.float64]
-    values, which = np.unique(costs.values, return_inverse=True)
-    each_value: Any = which.reshape(costs.values.shape).tolist()
-    once, twice = [Fraction(0)] * len(values), [Fraction(0)] * len(values)
-    for weight, values_of, rows in zip(weights, each_value, tally.nearest.tolist(), strict=True):
-        for value, n in zip(values_of, rows, strict=True):
-            once[value] += weight * n
-            twice[value] += weight**2 * n
-    return weighted_mean(values, once, twice, costs)
-
-
-def weighted_mean(
-    values: NDArray[np.float64], once: Sequence[Fraction], twice: Sequence[Fraction], costs: CostTable
-) -> Realised | None:
-    r"""The mean of values with these sums of weights and of squared weights.
-
-    The rows count as :math:`(\sum w)^2 / \sum w^2` alike ones. Where a miss can have one cost only, the
-    interval is exact binomial for so many rows, else normal.
+    """The mean loss of rows that count by their true class; None if none of them does.
 
     Examples
     --------
-    >>> from ordinalrisk import WeightedLoss
-    >>> costs = CostTable.of(WeightedLoss(), 3)
-    >>> ones = [Fraction(8), Fraction(2)]
-    >>> found = weighted_mean(np.array([0.0, 1.0]), ones, ones, costs)
-    >>> print(found.risk, found.n_units)
-    0.2 (0.02521 to 0.5561) 10.0
+    >>> from ordinalrisk import IntervalSet, WeightedLoss
+    >>> tally = Tally.of(np.array([0, 1, 2]), IntervalSet([0, 1, 1], [0, 2, 1], classes=[0, 1, 2]))
+    >>> found = of_weighted_classes(tally, CostTable.of(WeightedLoss(), 3), [Fraction(1, 2), 1, 1])
+    >>> print(found.risk, round(found.n_units, 2))
+    0.4 (0.001544 to 0.9731) 2.78
     """
-    total = sum(once)
-    if not total:
+    n = tally.nearest.astype(object)
+    each: Any = np.array([weights] * len(n)).T
+    once, twice = (each * n).ravel(), (each**2 * n).ravel()
+    if not once.sum():
         return None
-    n = float(total**2 / sum(twice))
-    share = np.array([float(each / total) for each in once])
-    value = float(values @ share)
-    spread = deviation(values, n * share)
-    if len(values) == 2 and values[0] == 0:
-        return Realised(_binomial(float(share[1]), n, float(values[1])), spread, n)
-    around = [float(each / total**2) for each in twice] @ (values - value) ** 2
-    return Realised(_normal(value, math.sqrt(around), costs), spread, n)
+    values, shares = costs.values.ravel(), (each / max(weights)).ravel().astype(float)
+    ends = interval(values, tally.nearest.ravel(), CONFIDENCE, 0.0, float(costs.bound), shares)
+    return _weighted(values, once, twice, ends)
 
 
-def _binomial(share: float, n: float, cost: float) -> Estimate:
-    from scipy.stats import beta
+def _weighted(
+    values: NDArray[np.float64], once: NDArray[Any], twice: NDArray[Any], ends: tuple[float, float]
+) -> Realised:
+    r"""The mean of values with these sums of weights and of squared weights, and with these ends.
 
-    tail = (1 - CONFIDENCE) / 2
-    hits = share * n
-    low = float(beta.ppf(tail, hits, n - hits + 1)) if hits > 0 else 0.0
-    high = float(beta.ppf(1 - tail, hits + 1, n - hits)) if share < 1 else 1.0
-    return Estimate(cost * share, cost * low, cost * high)
-
-
-def _normal(value: float, error: float, costs: CostTable) -> Estimate:
-    reach = TWO_SIDED_95 * error
-    return Estimate(value, max(value - reach, 0.0), min(value + reach, float(costs.bound)))
+    The rows count as :math:`(\sum w)^2 / \sum w^2` alike ones.
+    """
+    total = once.sum()
+    n, share = float(total**2 / twice.sum()), (once / total).astype(float)
+    risk = Estimate(float(values @ share), *ends)
+    return Realised(risk, deviation(values, n * share), n, float(total))

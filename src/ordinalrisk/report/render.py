@@ -31,7 +31,7 @@ _VERDICTS = {
     "nothing": "Nothing to check: every set is the whole scale.",
 }
 _RULES = {
-    "frontier": "smallest expected size for a given expected loss, if the probabilities are right",
+    "frontier": "smallest around the point label at the risks it attains, if the probabilities are right",
     "adaptive": "evens out the model's own risk from row to row",
     "paper": "adds the better neighbour, one label at a time",
     "rps": "by ranked probability score, around the median",
@@ -219,7 +219,7 @@ def _lead(stop: Summary, summary: Summary) -> str:
     if "lead" in stop and (stop["certified"] or summary["promise"]["by"]):
         return str(stop["lead"])
     if stop["certified"]:
-        return f"Promised: the loss of a new case is at most {stop['alpha']} on average."
+        return f"Promised: the loss of a new row is at most {stop['alpha']} on average."
     rows = _count(summary["calibration"]["rows"])
     return (
         f"At alpha {stop['alpha']} every prediction is the whole scale: "

@@ -26,6 +26,8 @@ from ordinalrisk.report.wording import in_digits
 from ordinalrisk.tally import Tally
 
 _NAMES_SHOWN = 5
+_WEIGHTS_FAR_OFF = 5  # standard deviations, since weights can have heavy tails
+_ROUNDING = 1e-9
 
 
 class Verdict(NamedTuple):
@@ -60,6 +62,8 @@ def judged(realised: Realised, guarantee: Guarantee, n_rows: int, calibrated_on:
     """What a realised risk, of whichever units, says of a guarantee."""
     risk, alpha = realised.risk, decimal_text(guarantee.alpha)
     measured = measured_in_words(realised, guarantee, n_rows)
+    if other := _other_weights(realised, guarantee, n_rows):
+        return Verdict("nothing", f"{measured}. {other}")
     if calibrated_on:
         return Verdict("nothing", f"{measured}. {_NO_TEST}")
     if not guarantee.certified:
@@ -117,6 +121,23 @@ def _suspicion(realised: Realised, guarantee: Guarantee) -> str:
     )
 
 
+def _other_weights(realised: Realised, guarantee: Guarantee, n_rows: int) -> str:
+    """What to say if the weights show that the test rows are not drawn like the calibration rows."""
+    usual = guarantee.mean_weight
+    if realised.weight is None or usual is None or not n_rows:
+        return ""
+    mean = realised.weight / n_rows
+    spread = mean * math.sqrt(max(n_rows / realised.n_units - 1, 0))
+    by_chance = _WEIGHTS_FAR_OFF * spread * math.sqrt(1 / n_rows + 1 / guarantee.n_rows)
+    if abs(mean - usual) <= by_chance + _ROUNDING * usual:
+        return ""
+    return (
+        f"But their mean weight is {in_digits(mean)}, and that of the calibration rows was {in_digits(usual)}, so "
+        "they are not drawn like those. Rows of the new population would be weighted twice: test on rows "
+        "drawn like the calibration rows, with weights on the same scale."
+    )
+
+
 _NO_TEST = "But these are the rows of the calibration itself, which can't test it: take others."
 
 
@@ -153,6 +174,8 @@ def verdict_of_parts(
     part exceeds its ``alpha`` by more than chance explains for the worst of so many (Bonferroni).
     """
     measured = measured_in_words(whole, guarantee, n_rows)
+    if other := _other_weights(whole, guarantee, n_rows):
+        return Verdict("nothing", f"{measured}. {other}")
     if calibrated_on:
         return Verdict("nothing", f"{measured}. {_NO_TEST}")
     tested = [part for part in parts if part.word != "nothing"]

@@ -156,6 +156,8 @@ def limits(summary: Summary) -> list[str]:
         else f"It is an average over {unit}s, and fails for up to {promise['delta']} of all calibrations"
     )
     said.append(f"{average}{f', for {whom}' if by else ''}. It is not a promise for {nobody}.")
+    if promise["delta"] is not None and promise["bound"] != "dkw":
+        said.append("Each alpha of the slider has this confidence by itself, not all of them together.")
     reasons = ["if the calibration rows were used to train the model"]
     reasons += [] if cluster else ["if several rows come from one person"]
     reasons.append(
@@ -182,6 +184,11 @@ def facts(summary: Summary) -> list[tuple[str, Facts]]:
         ("Promised", "on average" if promise["delta"] is None else "with high probability", False),
         *([] if promise["delta"] is None else [("Delta", promise["delta"], False)]),
         *([] if promise["bound"] is None else [("Bound", _BOUNDS[promise["bound"]], False)]),
+        *(
+            []
+            if promise["shuffle_seed"] is None
+            else [("Seed of the shuffle", str(promise["shuffle_seed"]), False)]
+        ),
         ("What is exchangeable", f"{promise['unit']}s", False),
         *([] if promise["shift"] is None else [("Shift", _SHIFTS[promise["shift"]], False)]),
         *(
