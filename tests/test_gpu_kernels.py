@@ -118,6 +118,21 @@ def test_equal_to_the_reference(loss, growth, one_tile):
     assert_same_intervals(tensor, proba, *how, middle_level(proba, *how))
 
 
+@pytest.mark.parametrize(
+    ("loss", "levels"),
+    [
+        ("coverage", [1 / 8, 1 / 2, np.inf, 3 / 4, 1 / 4]),  # right first, as in Algorithm 1
+        ("divergence", [1 / 16, 1 / 4, np.inf, 5 / 32, 1 / 32]),  # left first, as in Algorithm 3
+    ],
+)
+def test_ties_of_the_paper_rule(loss, levels, one_tile):
+    """Both neighbours of the label in the middle tie, and then both ends."""
+    row = torch.tensor([[1 / 8, 1 / 4, 1 / 4, 1 / 4, 1 / 8]], dtype=torch.float64, device=DEVICE)
+    middle = torch.tensor([2], device=DEVICE)
+    found = gpu.levels(row, gains(loss, 5), "paper", "given", middle)
+    assert found.tolist() == [levels]
+
+
 @pytest.mark.parametrize("point", ["mode", "bayes", "median"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_point_labels(loss, point, one_tile, measured):

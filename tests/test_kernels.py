@@ -95,6 +95,36 @@ def test_compiled_equals_reference_from_given_points(growth):
         assert_kernels_agree(proba, y, loss(7), rule, given_points)
 
 
+# Of the row 1/8, 1/4, 1/4, 1/4, 1/8 that grows from its middle: both neighbours tie, and then both ends.
+LEVELS_OF_A_TIED_ROW = {
+    "coverage": [1 / 8, 1 / 2, math.inf, 3 / 4, 1 / 4],  # right first, as in Algorithm 1
+    "weighted": [1 / 8, 1 / 2, math.inf, 3 / 4, 1 / 4],
+    "divergence": [1 / 16, 1 / 4, math.inf, 5 / 32, 1 / 32],  # left first, as in Algorithm 3
+    "table": [1 / 4, 1, math.inf, 5 / 8, 1 / 8],
+}
+TIED_LOSSES = {
+    "coverage": orisk.WeightedLoss(),
+    "weighted": orisk.CostTableLoss(1 - np.eye(5)),  # a table that is a weighted loss
+    "divergence": orisk.DivergenceLoss(),
+    "table": orisk.CostTableLoss(np.abs(np.subtract.outer(range(5), range(5))), normalize=False),
+}
+TIED_ROW = np.array([[1 / 8, 1 / 4, 1 / 4, 1 / 4, 1 / 8]])
+
+
+@pytest.mark.parametrize("backend", [reference, cpu], ids=lambda module: module.__name__.split(".")[-1])
+@pytest.mark.parametrize("loss", TIED_LOSSES)
+def test_ties_of_the_paper_rule_go_right_for_weighted_losses_and_left_for_others(loss, backend):
+    costs = CostTable.of(TIED_LOSSES[loss], 5).gains
+    levels = backend.levels(TIED_ROW, costs, "paper", "given", np.array([2]))
+    assert levels.tolist() == [LEVELS_OF_A_TIED_ROW[loss]]
+
+
+def test_the_point_label_of_a_tie_is_the_leftmost():
+    """The paper has argmax and does not name a side; numpy's takes the first."""
+    for loss in TIED_LOSSES.values():
+        assert orisk.PaperGrowth().levels(TIED_ROW, loss).argmax() == TIED_ROW.argmax() == 1
+
+
 LOSSES_IN_TILES = ["coverage", "weighted", "zero weights", "divergence"]
 
 

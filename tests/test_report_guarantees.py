@@ -762,3 +762,26 @@ def test_the_command_finds_groups_and_clusters_by_name(draw, tmp_path):
     told = ["--group", "site", "--cluster-col", "patient", "--seed", "1"]
     wrong = CliRunner().invoke(app, [*arguments, *told])
     assert wrong.exit_code == 2
+
+
+@pytest.mark.parametrize("by", ["rows", "classes"])
+def test_weighted_rows_of_the_new_population_are_noticed(draw, by):
+    """They would be weighted twice; rows drawn like the calibration rows are what the weights are for."""
+    proba, y = draw(6_000, 5, seed=3)
+    ratios = np.array([0.25, 0.5, 1, 2, 3])
+    weights = ratios[proba.argmax(axis=1)] if by == "rows" else ratios[y]
+    known, like = slice(0, 2_000), np.arange(2_000, 6_000)
+    told = {"sample_weight": weights[known]} if by == "rows" else {"class_weight": ratios}
+    controller = orisk.RiskController(alpha=0.2).calibrate(proba[known], y[known], **told)
+    chance = weights[like] / weights[like].sum()
+    shifted = np.random.default_rng(4).choice(like, 2_000, p=chance)
+    words = {}
+    for name, rows in (("like", like), ("shifted", shifted)):
+        new = {"sample_weight": weights[rows]} if by == "rows" else {}
+        losses = StratumLosses(controller.calibration_)
+        sets = controller.predict_set(proba[rows], **new)
+        losses.add(y[rows], sets, RowExtras(sample_weight=weights[rows]))
+        words[name] = verdict_on(losses, controller.guarantee())
+    assert words["like"].word == "agrees"
+    assert words["shifted"].word == "nothing"
+    assert "Rows of the new population would be weighted twice: test on rows drawn like" in words["shifted"].text

@@ -80,8 +80,9 @@ class RiskController:
         The largest expected loss, between 0 and the loss's largest value. It means the decimals that are
         written: 0.29 is 29/100. A mapping gives each class its own, which implies ``condition_on="label"``.
     growth : GrowthRule or str
-        How intervals grow: ``"frontier"`` (smallest if the probabilities are right), ``"adaptive"``,
-        ``"paper"`` or ``"rps"``.
+        How intervals grow: ``"frontier"``, ``"adaptive"``, ``"paper"`` or ``"rps"``. If the probabilities are
+        right, ``"frontier"`` has the smallest expected size of all intervals that hold the point label, at
+        the risks that it attains.
     classes : sequence, optional
         The labels in order. By default those of an ordered categorical ``y``, else ``0 .. K-1``.
     delta : number, optional

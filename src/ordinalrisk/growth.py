@@ -152,7 +152,8 @@ class PaperGrowth(GrowthRule):
     .. math:: e = B - \sum_{i \in [l, u]} h_i p_i
 
     under a weighted loss (Eq. 7, where the largest cost :math:`B` is 1), and the model's risk
-    :math:`R(l, u)` of the interval under any other (Eq. 11).
+    :math:`R(l, u)` of the interval under any other (Eq. 11). If both neighbours remove the same risk, the
+    right one joins under a weighted loss (Algorithm 1) and the left one under any other (Algorithm 3).
 
     Parameters
     ----------
@@ -166,8 +167,15 @@ class PaperGrowth(GrowthRule):
 
     Examples
     --------
-    >>> PaperGrowth().levels([[0.125, 0.25, 0.5, 0.125]])
-    array([[0.25 , 0.5  ,   inf, 0.125]])
+    >>> PaperGrowth().levels([[0.0625, 0.25, 0.5, 0.1875]])
+    array([[0.0625, 0.5   ,    inf, 0.25  ]])
+
+    On a tie the right neighbour joins first under a weighted loss, the left one under divergence.
+
+    >>> PaperGrowth().levels([[0.25, 0.5, 0.25]], "coverage")
+    array([[0.25,  inf, 0.5 ]])
+    >>> PaperGrowth().levels([[0.25, 0.5, 0.25]], "divergence")
+    array([[0.25 ,   inf, 0.125]])
     """
 
     name: ClassVar[str] = "paper"
@@ -175,7 +183,11 @@ class PaperGrowth(GrowthRule):
 
 @dataclass(frozen=True)
 class FrontierGrowth(GrowthRule):
-    r"""Smallest expected size for a given expected risk, when the probabilities are right.
+    r"""Smallest expected size of all intervals that hold the point label, when the probabilities are right.
+
+    It is smallest at the risks that it attains: no other way to choose intervals that hold the point label
+    has a smaller expected size with at most the same expected risk. With wrong probabilities another rule may
+    be smaller.
 
     The level of a label is the slope of the concave majorant of risk removed against labels added, on its
     side of the point label: the Lagrangian solution. Labels on one line of the majorant join together.

@@ -2,9 +2,10 @@ r"""
 Why ``frontier`` is smallest
 ============================
 
-Many growth rules keep the same promise. They differ in how many labels they spend. Where the probabilities
-are right, the default, ``frontier``, spends the fewest. This page says exactly in which sense, proves it, and
-checks it against every other rule there is on small examples.
+Many growth rules keep the same promise. They differ in how many labels they spend. If the probabilities are
+right, the default, ``frontier``, has the smallest expected size of all intervals that hold the point label,
+at the risks that it attains. This page proves it, and checks it against every other rule there is on small
+examples.
 
 Adding labels to an interval removes risk, and each label has a price of one. Buy where a label brings most.
 The catch: labels must be bought in order, outward from the point label, and a worthless one may stand before

@@ -129,13 +129,15 @@ print(controller.predict_set(proba[54:58]))
 #    * - rule
 #      - the level of a label
 #    * - ``"frontier"``
-#      - the risk that it removes, averaged over the labels that join with it: smallest sets where the
-#        probabilities are right
+#      - the risk that it removes, averaged over the labels that join with it. If the probabilities are right,
+#        sets have the smallest expected size of all intervals that hold the point label, at the risks that
+#        the rule attains
 #    * - ``"adaptive"``
 #      - the model's own risk of the interval before it joins, in the same order: the risk of single cases is
 #        more even (the paper's oracle, Section 2.3.1 and Eq. 10)
 #    * - ``"paper"``
-#      - the paper's, with the neighbour that removes more joining first (Algorithms 1 and 3)
+#      - the paper's, with the neighbour that removes more joining first (Algorithms 1 and 3). On a tie the
+#        right one joins under a weighted loss, the left one under any other
 #    * - ``"rps"``
 #      - minus its ranked probability score, around the median
 #
@@ -144,7 +146,7 @@ print(controller.predict_set(proba[54:58]))
 
 losses = {"weighted": orisk.WeightedLoss([1, 2, 3, 4, 5])}
 for found in orisk.compare(proba, y, losses=losses, alphas=[0.05], classes=grades):
-    print(f"{found.growth:9} {found.mean_size:.2f} labels, risk {found.risk.value:.3f}")
+    print(f"{found.growth:9} {found.mean_size.value:.2f} labels, risk {found.risk:.3f}")
 
 # %%
 # The paper's rule pays for weights, because its levels compare a weighted sum with 1 even where all weights

@@ -11,7 +11,7 @@ the largest one whose total fits the budget,
 
 where :math:`B` is the worst loss that a row can have. The budget reads: take what :math:`n + 1` cases may
 cost altogether, and keep back the worst for the one that is still to come. (In the paper, Section 2.2, it is
-an infimum: there the sets grow with the parameter, here they shrink.)
+an infimum: there the sets grow with the parameter. Here they shrink, as those of its Eq. 7 and 11 do.)
 """
 
 import warnings
@@ -97,9 +97,12 @@ for name, scored in (("as they are", proba), ("in tenths", coarse)):
     print(f"{name:11}  at most {tied:2} rows step at one level, risk {risk:.3f}")
 
 # %%
-# Theorem 4 puts a number on it: for independent rows, of which at most :math:`M` step at one level, the
-# expected loss is at least :math:`\alpha - (M + 2) B / (n + 1)`, unless one of the two ends below is reached.
-# A coin gets the rest back: ``randomize=True``, see :doc:`/concepts/further_guarantees`.
+# Theorem 4 of the paper puts a number on it. If at most :math:`M` of :math:`n + 1` exchangeable rows ever
+# step at one level, and the single labels of these rows always lose more than :math:`(n + 1)\,\alpha - B` in
+# total, then the expected loss is at least :math:`\alpha - (M + 1) B / (n + 1)`. Both conditions are about
+# all rows that could be drawn, so the numbers above don't prove them: the bound is a statement about the
+# method (:doc:`/design/paper-slips` has the proof). A coin gets the rest back: ``randomize=True``, see
+# :doc:`/concepts/further_guarantees`.
 #
 # One calibration answers every alpha
 # -----------------------------------

@@ -140,7 +140,8 @@ def reproduce(
         terminal.write_json(document, results_file)
     with terminal.writing_to(out):
         pictures = {} if no_pictures or not terminal.can_draw(console) else _draw(runs, results, out)
-        _write_page(page(results, pictures, command, _notes(runs, out)), out)
+        slips = "design/paper-slips.md" if (out / "design" / "paper-slips.md").is_file() else None
+        _write_page(page(results, pictures, command, _notes(runs, out), slips), out)
     console.print(f"Wrote reproduction.md and {sum(map(len, pictures.values()))} figures to {out}")
     console.print(f"Wrote all results to {results_file}")
 

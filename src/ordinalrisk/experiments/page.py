@@ -50,9 +50,10 @@ Common to all of them:
   Here the threshold is exact: the largest at which the calibration losses keep within their budget.
 - **Growth rules.** `paper` is the paper's greedy rule (Algorithms 1 and 3, with the sum of Algorithm 1
   started at the point label, which the set already holds); `adaptive` and `frontier` add labels by what they
-  save, on the same scores and the same halves. `frontier` is smallest when the scores are probabilities, and
-  `{RELEASED}` scores are none.
-"""
+  save, on the same scores and the same halves. If the scores are the right probabilities, `frontier` has the
+  smallest mean size of all intervals that hold the point label, at the risks that it attains. `{RELEASED}`
+  scores are not the right probabilities.
+{{slips}}"""
 
 
 def page(
@@ -60,6 +61,7 @@ def page(
     pictures: Mapping[str, Sequence[tuple[str, str]]],
     command: str,
     notes: Mapping[str, str] | None = None,
+    slips: str | None = None,
 ) -> str:
     """The whole page.
 
@@ -73,6 +75,8 @@ def page(
         The command that makes the page.
     notes : mapping, optional
         For the key of some scores, the path of a text on how they were made.
+    slips : str, optional
+        The path of the note that lists where the library differs from the paper.
     """
     first = reproductions[0]
     summary = Table(
@@ -89,7 +93,12 @@ def page(
             for r in reproductions
         ],
     )
-    introduction = _INTRODUCTION.format(command=command, trials=first.trials, summary=summary.markdown())
+    introduction = _INTRODUCTION.format(
+        command=command,
+        trials=first.trials,
+        summary=summary.markdown(),
+        slips=f"\n[Where we differ from the paper]({slips}) says what and why.\n" if slips else "",
+    )
     sections = [
         "\n".join(_section(r, pictures.get(r.scores.key, ()), (notes or {}).get(r.scores.key)))
         for r in reproductions

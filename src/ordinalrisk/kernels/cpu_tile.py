@@ -289,7 +289,9 @@ def _paper(costs, m, threshold, q, tile, row):
         risk = costs.bound - covered if costs.weighted else tile[HEAD, lower, q] + tile[TAIL, upper, q]
         if risk < threshold:
             break
-        if upper == K - 1 or (lower > 0 and tile[LEFT, lower - 1, q] >= tile[RIGHT, upper + 1, q]):
+        left = tile[LEFT, lower - 1, q] if lower > 0 else -1.0
+        right = tile[RIGHT, upper + 1, q] if upper < K - 1 else -1.0
+        if left > right or (left == right and not costs.weighted):
             lower -= 1
             row[LEVEL, lower] = risk
             covered += tile[LEFT, lower, q]

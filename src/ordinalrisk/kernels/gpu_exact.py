@@ -412,8 +412,9 @@ def _join(
 ):  # fmt: skip
     """Labels join one at a time, left or right, while the model's risk before that reaches ``threshold``.
 
-    ``paper`` compares the neighbours' gains, ``adaptive`` their slopes, and there labels of one slope share
-    the risk before the first of them. Past an end of the scale there is -1, less than any gain.
+    ``paper`` compares the neighbours' gains; on a tie the right one joins under a weighted loss, the left one
+    under any other. ``adaptive`` compares their slopes, and there labels of one slope share the risk before
+    the first of them. Past an end of the scale there is -1, less than any gain.
     """
     gains = tile + GAIN * K * BLOCK
     low, high = m, m
@@ -424,7 +425,7 @@ def _join(
     risk = tl.zeros([BLOCK], tl.float64)
     while any_lane(growing):
         if RULE == PAPER:
-            goes_left = next_left >= next_right
+            goes_left = next_left > next_right if WEIGHTED else next_left >= next_right
             risk = tl.load(bound) - covered if WEIGHTED else head + tail
         else:
             steeper = tl.where(next_left >= next_right, next_left, next_right)

@@ -142,10 +142,11 @@ def running_sums(values: Row) -> list[float]:
 
 
 def paper_levels(p: Row, costs: GainTables, left: Row, right: Row, m: int) -> list[float]:
-    """The neighbour that removes more risk joins next, the left one on a tie (Algorithms 1 and 3).
+    """The neighbour that removes more risk joins next (Algorithms 1 and 3).
 
-    Its level is what the paper compares with lambda before it joins: ``1 - sum of h_i p_i`` over the
-    interval for a weighted loss (Eq. 7), the model's risk of the interval for any other (Eq. 11).
+    On a tie the right one joins under a weighted loss, as in Algorithm 1, and the left one under any other,
+    as in Algorithm 3. Its level is what the paper compares with lambda before it joins: ``1 - sum of h_i
+    p_i`` over the interval for a weighted loss (Eq. 7), the model's risk of it for any other (Eq. 11).
     """
     K = len(p)
     level = [inf] * K
@@ -154,7 +155,9 @@ def paper_levels(p: Row, costs: GainTables, left: Row, right: Row, m: int) -> li
     covered = costs.mode_weights[m] * p[m]
     while upper - lower < K - 1:
         risk = costs.bound - covered if costs.weighted else head[lower] + tail[upper]
-        if upper == K - 1 or (lower > 0 and left[lower - 1] >= right[upper + 1]):
+        next_left = left[lower - 1] if lower > 0 else -1.0
+        next_right = right[upper + 1] if upper < K - 1 else -1.0
+        if next_left > next_right or (next_left == next_right and not costs.weighted):
             lower -= 1
             level[lower] = risk
             covered += left[lower]
