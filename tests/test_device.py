@@ -281,6 +281,19 @@ def test_bad_labels_have_the_errors_of_the_host(y, message):
         RiskController(alpha=0.3).calibrate(on(PROBA), y())
 
 
+def test_online_sets_are_where_the_rows_are_and_settle_on_the_host():
+    here, there = (orisk.OnlineRiskController(alpha=0.3, rate=0.1) for _ in range(2))
+    for proba, y in ((PROBA, Y), (NEW, Y_NEW)):
+        sets = there.predict_set(on(proba))
+        assert sets.lower_index.device.type == DEVICE
+        assert sets == here.predict_set(proba)
+        assert all(type(end) is int for ends in there._run.pending.values() for end in ends)
+        first = there.n_rows_ - N
+        there.update(on(y), on(np.arange(first, first + N)))
+        assert there.threshold_ == here.update(y).threshold_
+    assert there.replay(on(NEW), on(Y_NEW)) == here.replay(NEW, Y_NEW)
+
+
 def test_labels_on_the_device_need_rows_there():
     with pytest.raises(ValueError, match=r"^y is on device .*, the rows are not; move it with y\.cpu\(\)\.$"):
         RiskController(alpha=0.3).calibrate(PROBA, on(Y))

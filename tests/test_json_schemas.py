@@ -164,7 +164,7 @@ def test_what_schemas_share_is_the_same_in_each():
 def test_every_loss_with_every_rule_is_valid(loss, rule, draw, tmp_path):
     assert_valid("calibration", saved(calibrated(draw, loss=loss, growth=rule), tmp_path))
     run = orisk.OnlineRiskController(loss, loss.bound(K) / 5, rule)
-    run.update(*draw(30, K, 1))
+    run.replay(*draw(30, K, 1))
     assert_valid("online", saved(run, tmp_path))
     monitor = orisk.RiskMonitor(loss, loss.bound(K) / 5)
     monitor.update(draw(30, K, 1)[1], orisk.IntervalSet([1] * 30, [2] * 30, classes=range(K)))
@@ -216,10 +216,10 @@ def test_columns_of_files_are_valid(columns, draw, tmp_path):
 def test_runs_and_monitors_in_the_middle_are_valid(draw, tmp_path):
     proba, y = draw(400, K, 0)
     run = orisk.OnlineRiskController(alpha="1/3", rate=Fraction(1, 7)).calibrate(proba, y)
-    sets = run.update(proba, np.roll(y, 1))
+    sets = run.replay(proba, np.roll(y, 1))
     assert_valid("online", saved(run, tmp_path))
     run = orisk.OnlineRiskController(alpha=0.01, rate=1)
-    run.update([[0.7, 0.2, 0.1, 0.0]], [3])
+    run.replay([[0.7, 0.2, 0.1, 0.0]], [3])
     below_0 = saved(run, tmp_path)
     assert below_0["place"] < 0
     assert_valid("online", below_0)
@@ -281,7 +281,8 @@ def documents(draw, tmp_path_factory):
     columns = ScoreColumns(("a", "b", "c", "d"), "y", group="site", cluster="patient")
     much.adopt(replace(much.calibration_, columns=columns))
     run = orisk.OnlineRiskController(orisk.CostTableLoss(1 - np.eye(K, dtype=int)), 0.1)
-    sets = run.update(proba, y)
+    sets = run.replay(proba, y)
+    run.predict_set(proba[:3])
     monitor = orisk.RiskMonitor("divergence", 0.1)
     monitor.update(y, sets)
     by_class = calibrated(draw, loss=orisk.WeightedLoss([1, 2, 3, 4]), with_rows=["class_weight"])
@@ -339,6 +340,8 @@ def test_negative_counts_are_refused(documents):
 @pytest.mark.parametrize("number", [0, 2, 3, 5, "4", "1", None, 4.5])
 def test_another_schema_is_refused_by_schema_and_loader(number, documents, tmp_path):
     for kind, document in documents:
+        if number == KINDS[kind][0].version:
+            continue
         other = changed(document, ("schema_version",), put(number))
         assert not valid(kind, other)
         assert_not_loaded(kind, other, tmp_path)

@@ -111,6 +111,10 @@ class RiskMonitor:
     anything wrong about, and which a monitor will find in the long run. Calibrate for high probability with
     ``delta=``, or give the monitor a slightly larger ``alpha``, if only a real worsening should ring.
 
+    The order in which rows are watched must not depend on their labels: take the order of prediction. If bad
+    labels become known sooner and rows are watched as labels arrive, the first rows are worse than ``alpha``
+    although nothing has worsened. For the same reason watch all rows, or rows chosen without their labels.
+
     Rows of one patient are not what is tested: given the first, the expected loss of the second may be above
     ``alpha`` although nothing has worsened. Watch one row of each.
 
@@ -187,7 +191,7 @@ class RiskMonitor:
         return self._begun("classes_").classes
 
     def update(self, y: Any, sets: IntervalSet) -> bool:
-        """Watch rows whose labels have become known, in time order.
+        """Watch rows with known labels, in the order in which they were predicted.
 
         Any cut of rows into batches gives the same state, bit for bit. Nothing has changed if there is an
         error.
