@@ -214,7 +214,9 @@ def measure_confidence(
 
     def once(loss: str, n: int) -> np.ndarray:
         drawn = rows[rng.integers(len(rows), size=n)]
-        controllers = [orisk.RiskController(loss, LOSSES[loss], delta=d, random_state=0) for d in (None, DELTA)]
+        controllers = [
+            orisk.RiskController(loss, LOSSES[loss], delta=d, random_state=0) for d in (None, DELTA)
+        ]
         return np.array(
             [
                 risk_and_size(rows.y, c.calibrate(drawn.proba, drawn.y).predict_set(rows.proba), loss)

@@ -434,3 +434,28 @@ def test_clusters_have_one_curve(draw):
     alpha = alpha_for_size(controller, proba, 2)
     assert mean_size(controller, proba, alpha) <= 2 < mean_size(controller, proba, alpha - TINY)
     assert (alpha * 101 - 1) * 3 == int((alpha * 101 - 1) * 3)
+
+
+# an alpha that was found with the calibration rows
+
+
+def test_an_alpha_from_the_calibration_rows_is_no_bound_and_one_from_others_is(draw):
+    """Whatever luck the rows had, the risk stays; chosen with a calibration on other rows, alpha holds."""
+    new, truth = draw(4_000, 5, seed=10_000)
+    found = []
+    for seed in range(400):
+        proba, y = draw(138, 5, seed=seed)
+        chooser, controller = (
+            RiskController(alpha=0.3, classes=range(5)).calibrate(proba[part], y[part])
+            for part in (slice(19), slice(19, 38))
+        )
+        alpha = alpha_for_size(chooser, proba[38:], 2)
+        risks = (orisk.metrics.risk(truth, c.predict_set(new, alpha=alpha)) for c in (chooser, controller))
+        found.append((float(alpha), *risks))
+    alphas, same, other = np.transpose(found)
+    smallest = alphas <= np.quantile(alphas, 1 / 3)
+    assert np.mean(same[smallest]) > 1.3 * np.mean(alphas[smallest])
+    for part in (smallest, ~smallest, np.full(400, True)):
+        error = np.std((other - alphas)[part]) / np.sqrt(part.sum())
+        assert 3 * error < 0.1 * np.mean(alphas[part]) + 0.01
+        assert np.mean((other - alphas)[part]) <= 3 * error

@@ -187,7 +187,7 @@ def test_dkw_with_a_tenth_more_would_be_noticed():
     assert np.mean(exceeded) > 0.5
 
 
-# -------------------------------------------------------------------------------------- shifts with confidence
+# ------------------------------------------------------------------------------------- shifts with confidence
 
 
 def shifted(rng, n, accept):

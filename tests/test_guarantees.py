@@ -60,8 +60,8 @@ def test_with_delta_it_says_with_what_probability_and_by_which_bound(options, lo
     drawn = "draw and the shuffle" if name == "betting bound" else "draw"
     at_once = " for every alpha at once," if "bound" in options and options["bound"] == "dkw" else ""
     assert words(found) == (
-        f"With probability 0.95 over the {drawn} of the calibration rows,{at_once} the expected loss of a new "
-        "row is at most 0.2, if it and the calibration rows are independent draws from one population "
+        f"With probability 0.95 over the {drawn} of the calibration rows,{at_once} the expected loss of a "
+        "new row is at most 0.2, if it and the calibration rows are independent draws from one population "
         f"(n = {N} rows, losses from 0 to B = 1; {name})."
     )
 

@@ -438,7 +438,9 @@ ON_AVERAGE = {
     "label and group": Setting(by_label_and_group(COVERAGE, 0.2, (49, 99)), 0.2, draws=FEWER),
     "clusters, coverage, 49": Setting(in_clusters(COVERAGE, 0.2, 49), 0.2, draws=HALF),
     "clusters, divergence, 120": Setting(in_clusters(DIVERGENCE, 0.1, 120), 0.1, draws=HALF),
-    "clusters with a coin, coverage, 60": Setting(in_clusters_with_a_coin(COVERAGE, 0.2, 60), 0.2, draws=HALF),
+    "clusters with a coin, coverage, 60": Setting(
+        in_clusters_with_a_coin(COVERAGE, 0.2, 60), 0.2, draws=HALF
+    ),
     "clusters given each class, coverage": Setting(
         in_clusters_by_label(COVERAGE, 0.2, (49, 49, 99, 49, 49)), 0.2, draws=FEWER
     ),

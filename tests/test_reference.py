@@ -42,8 +42,8 @@ OF_SCIKIT_LEARN = {"get_metadata_routing", "set_fit_request", "set_score_request
 
 PAPER = {
     "ordinalrisk.RiskController": [EQUATION + "2 and 3", THEOREM + "s 1 and 4", ALGORITHM + " 2"],
-    "ordinalrisk.RiskController.guarantee": [THEOREM + "s 1 and 4"],
-    "ordinalrisk.guarantees.Guarantee": [THEOREM + " 1", THEOREM + " 4"],
+    "ordinalrisk.RiskController.guarantee": [THEOREM + " 1"],
+    "ordinalrisk.guarantees.Guarantee": [THEOREM + " 1"],
     "ordinalrisk.RiskCurve": [EQUATION + "3", THEOREM + " 4"],
     "ordinalrisk.RiskCurve.first_level_above": [EQUATION + "3"],
     "ordinalrisk.OrdinalRiskClassifier": [EQUATION + "2 and 3", THEOREM + " 1"],

@@ -784,4 +784,6 @@ def test_weighted_rows_of_the_new_population_are_noticed(draw, by):
         words[name] = verdict_on(losses, controller.guarantee())
     assert words["like"].word == "agrees"
     assert words["shifted"].word == "nothing"
-    assert "Rows of the new population would be weighted twice: test on rows drawn like" in words["shifted"].text
+    assert (
+        "Rows of the new population would be weighted twice: test on rows drawn like" in words["shifted"].text
+    )

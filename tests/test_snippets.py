@@ -153,7 +153,7 @@ def test_commands_of_the_readme_run_in_their_order(tmp_path, monkeypatch):
     pd = pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
     random = np.random.default_rng(0)
-    for file in ("scores", "new", "test", "march"):
+    for file in ("scores", "new", "test", "march", "choose"):
         proba = random.dirichlet([1, 2, 1], size=300)
         table = pd.DataFrame(proba, columns=["p_0", "p_1", "p_2"])
         if file != "new":

@@ -199,8 +199,8 @@ class HighProbability(Promise):
             return confidence_bounds.tightest_bound(two_valued)
         if self.bound == "binomial" and not two_valued:
             raise ValueError(
-                'bound="binomial" is for losses of rows that are 0 or the largest one, as those of "coverage" '
-                'are; take "betting" or "hoeffding_bentkus" for other losses and for clusters.'
+                'bound="binomial" is for losses of rows that are 0 or the largest one, as with "coverage"; '
+                'take "betting" or "hoeffding_bentkus" for other losses and for clusters.'
             )
         return self.bound
 

@@ -59,8 +59,10 @@ def alpha_for_size(
     -----
     The paper compares losses at one mean size (Section 3.1); this is the ``alpha`` that it takes.
 
-    The guarantee is for an ``alpha`` that was chosen without the calibration rows. One that is chosen from
-    their curve holds approximately; to be strict, choose it with one calibration and use it with another.
+    Choose on other rows than you calibrate with (:func:`split_rows`): the guarantee is for an ``alpha`` that
+    was chosen without the calibration rows. An ``alpha`` from their own curve estimates the risk and does not
+    bound it: where luck makes ``alpha`` small, the risk stays as it is. With 20 calibration rows, in the
+    third of 2,000 simulated draws with the smallest ``alpha``, its mean was 0.20 and the risk 0.30.
 
     Examples
     --------
@@ -117,7 +119,7 @@ def alpha_for_singletons(
 
     Notes
     -----
-    As for :func:`alpha_for_size`: to be strict, choose with one calibration and use it with another.
+    As for :func:`alpha_for_size`: choose on other rows than you calibrate with.
 
     Examples
     --------

@@ -15,7 +15,10 @@ COMBINES = {
 }
 """For each option those that it can be combined with."""
 
-_ACCEPT = "In Python, ordinalrisk.shift.accepted_rows draws rows by their weights; calibrate on those without weights."
+_ACCEPT = (
+    "In Python, ordinalrisk.shift.accepted_rows draws rows by their weights; "
+    "calibrate on those without weights."
+)
 INSTEAD = {
     frozenset(("delta", "sample_weight")): _ACCEPT,
     frozenset(("delta", "class_weight")): _ACCEPT,

@@ -1,4 +1,4 @@
-"""Losses and growth rules side by side on the rows at hand, by cross-validation.
+r"""Losses and growth rules side by side on the rows at hand, by cross-validation.
 
 The rows are shuffled and cut into folds. Each fold's intervals come from a threshold that was calibrated on
 the other folds, and the counts of all folds add up. How a row's loss steps does not depend on the fold it is
@@ -6,6 +6,11 @@ in, so steps are worked out once for each loss and growth rule and joined for ea
 
 Rows that come in clusters stay together. Then clusters are what is exchangeable: each counts as one, with the
 mean loss of its rows, to calibrate with and to measure the risk.
+
+The mean size has an interval, the risk has none. To first order, row ``i`` moves the mean size by
+:math:`((s_i - S) + c\,(L_i - R)) / n`, where ``c`` is how fast the mean size falls as ``alpha`` rises: a
+larger loss lowers the thresholds of the other folds, which makes sets larger. The same formula gives 0 for
+the risk: thresholds are chosen so that it is ``alpha``, so an interval of it would say nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from fractions import Fraction
 from functools import reduce
 from numbers import Number as AnyNumber
 from operator import add
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +31,7 @@ from numpy.typing import NDArray
 from ordinalrisk.arrays import to_numpy
 from ordinalrisk.calibration import checked_alpha, expectation_threshold, rows_needed
 from ordinalrisk.cost_table import CostTable
-from ordinalrisk.estimates import CONFIDENCE, Estimate, mean
+from ordinalrisk.estimates import CONFIDENCE, Estimate
 from ordinalrisk.exact import Number, as_fraction, as_number
 from ordinalrisk.growth import GROWTH_RULES, GrowthRule, as_growth, require_valid
 from ordinalrisk.intervals import IntervalSet
@@ -34,12 +40,16 @@ from ordinalrisk.losses import DivergenceLoss, IntervalLoss, WeightedLoss, as_lo
 from ordinalrisk.probabilities import as_matrix
 from ordinalrisk.risk_curve import RiskCurve
 from ordinalrisk.row_names import RowNames
-from ordinalrisk.splitting import split_folds
+from ordinalrisk.splitting import checked_seed, split_folds
 from ordinalrisk.steps import Steps
 from ordinalrisk.tally import Tally
 from ordinalrisk.unit_steps import UnitSteps
 
 GROWTHS = ("frontier", "adaptive", "paper", "rps")
+_NORMAL = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+
+Ends = tuple[NDArray[Any], NDArray[Any]]
+"""The first and the last label of each set."""
 
 Track = Callable[[Iterable[Any], int, str], Iterable[Any]]
 """``track(items, total, description)`` gives the items back, with a progress bar around them."""
@@ -59,11 +69,13 @@ class Comparison:
         The name of the growth rule.
     alpha : number
         The risk that was asked for, in units of the loss.
-    risk : Estimate
-        The realised mean loss with its 95 % interval; of clusters, each of which counts as one, if rows come
-        in clusters.
-    mean_size : float
-        The mean number of labels in a set.
+    risk : float
+        The mean loss; of clusters, each of which counts as one, if rows come in clusters. It has no interval:
+        thresholds are chosen so that it is near ``alpha``, or below.
+    mean_size : Estimate
+        The mean number of labels in a set, with a 95 % interval for calibrations with this many rows. The
+        interval is approximate: it needs hundreds of rows, and about ten losses or more in them at this
+        ``alpha``. It can be too narrow if many scores are tied, or if nearly all sets are single labels.
     coverage : float
         The share of sets that hold the truth.
     single_labels : float
@@ -77,16 +89,11 @@ class Comparison:
     loss: IntervalLoss
     growth: str
     alpha: Number
-    risk: Estimate
-    mean_size: float
+    risk: float
+    mean_size: Estimate
     coverage: float
     single_labels: float
     certified: bool
-
-    @property
-    def exceeds(self) -> bool:
-        """Whether the whole interval of the realised risk lies above ``alpha``."""
-        return Fraction(self.risk.low) > as_fraction(self.alpha)
 
 
 def compare(
@@ -103,6 +110,10 @@ def compare(
     track: Track | None = None,
 ) -> list[Comparison]:
     """Every loss with every growth rule at every ``alpha``, cross-validated.
+
+    Choose on other rows than you calibrate with. A loss, growth rule or ``alpha`` that was chosen on the
+    calibration rows has no guarantee: the choice prefers what those rows make look good, and the risk of new
+    rows can exceed ``alpha``. Split the rows first, as in the example.
 
     Parameters
     ----------
@@ -136,16 +147,21 @@ def compare(
 
     Examples
     --------
+    >>> import ordinalrisk as orisk
     >>> rng = np.random.default_rng(0)
     >>> proba = rng.dirichlet([1, 2, 4, 2, 1], size=1000)
     >>> y = np.array([rng.choice(5, p=p) for p in proba])
-    >>> results = compare(proba, y, losses={"coverage": "coverage"}, alphas=[0.1])
-    >>> for result in ranked(results):
-    ...     print(f"{result.growth:8}  {result.mean_size:.2f} labels, risk {result.risk}")
-    frontier  3.15 labels, risk 0.099 (0.08119 to 0.1192)
-    adaptive  3.20 labels, risk 0.098 (0.08028 to 0.1181)
-    paper     3.24 labels, risk 0.102 (0.08394 to 0.1224)
-    rps       3.40 labels, risk 0.098 (0.08028 to 0.1181)
+    >>> choose, calibrate = orisk.split_rows(len(y), random_state=0)
+    >>> results = ranked(compare(proba[choose], y[choose], losses={"coverage": "coverage"}, alphas=[0.1]))
+    >>> for result in results:
+    ...     print(f"{result.growth:8}  {result.mean_size} labels, risk {result.risk:.3f}")
+    frontier  3.11 (2.918 to 3.372) labels, risk 0.096
+    adaptive  3.156 (2.985 to 3.343) labels, risk 0.098
+    paper     3.196 (3.004 to 3.394) labels, risk 0.096
+    rps       3.32 (3.152 to 3.585) labels, risk 0.100
+    >>> controller = orisk.RiskController(results[0].loss, results[0].alpha, results[0].growth)
+    >>> controller.calibrate(proba[calibrate], y[calibrate]).threshold_
+    0.1099600216519189
     """
     matrix = as_matrix(to_numpy(proba, "proba"))
     known = resolve_classes(classes, y, matrix.shape[1])
@@ -159,17 +175,17 @@ def compare(
     ways = [(*scenario, *rule) for scenario in scenarios.items() for rule in rules.items()]
     tracked = ways if track is None else track(ways, len(ways), "Comparing losses and growth rules")
     return [
-        _comparison(loss_name, loss, growth, alpha, *measured)
+        comparison
         for loss_name, loss, growth, rule in tracked
-        for alpha, measured in zip(wanted, _measured(rows, loss, rule, wanted), strict=True)
+        for comparison in _comparisons(rows, loss_name, loss, growth, rule, wanted)
     ]
 
 
 def ranked(comparisons: Iterable[Comparison]) -> list[Comparison]:
     """The comparisons with, for each loss and ``alpha``, those with the smallest sets first.
 
-    Those whose realised risk lies above ``alpha`` with its whole interval come last, whatever their size;
-    ``exceeds`` marks them. Losses and alphas keep the order in which they first occur.
+    Losses and alphas keep the order in which they first occur. Where the intervals of two sizes overlap, they
+    leave open which is smaller. Calibrate what you choose on other rows than these: see :func:`compare`.
 
     Parameters
     ----------
@@ -185,7 +201,7 @@ def ranked(comparisons: Iterable[Comparison]) -> list[Comparison]:
     --------
     >>> proba, y = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 20, [1, 1, 2, 0, 2, 2] * 10
     >>> results = ranked(compare(proba, y, alphas=[0.1], growths=["frontier", "paper"]))
-    >>> [(result.loss_name, result.growth, round(result.mean_size, 2)) for result in results[:4]]
+    >>> [(result.loss_name, result.growth, round(result.mean_size.value, 2)) for result in results[:4]]
     [('coverage', 'frontier', 1.67), ('coverage', 'paper', 1.67), ('weights 1..3', ...
     """
     groups: dict[tuple[str, Fraction], list[Comparison]] = {}
@@ -194,7 +210,7 @@ def ranked(comparisons: Iterable[Comparison]) -> list[Comparison]:
     return [
         comparison
         for group in groups.values()
-        for comparison in sorted(group, key=lambda result: (result.exceeds, result.mean_size))
+        for comparison in sorted(group, key=lambda result: result.mean_size.value)
     ]
 
 
@@ -223,6 +239,38 @@ class ShuffledFolds(NamedTuple):
     classes: Classes
     clusters: Sequence[NDArray[np.int64]] | None = None
 
+    @property
+    def n_units(self) -> list[int]:
+        """The number of rows, or of clusters where there are any, in each fold."""
+        return (
+            [*map(len, self.labels)] if self.clusters is None else [int(c.max()) + 1 for c in self.clusters]
+        )
+
+    @property
+    def n_calibrated(self) -> int:
+        """The fewest rows, or clusters, that a fold's threshold is calibrated with."""
+        return sum(self.n_units) - max(self.n_units)
+
+
+class _Units(NamedTuple):
+    """The rows, or the clusters: how many rows each has, how many labels their sets, and their mean loss."""
+
+    n_rows: NDArray[np.int64]
+    n_labels: NDArray[np.float64]
+    losses: NDArray[np.float64]
+
+    def size_error(self, labels_by_risk: float) -> float:
+        r"""The standard error of the mean size ``S`` at a risk ``R``, to first order.
+
+        .. math:: \operatorname{sd}_i \big( (s_i - S) + c\,(L_i - R) \big) / \sqrt n
+
+        with :math:`c`, so many labels for each unit of risk: a loss above the mean lowers the threshold.
+        """
+        size = self.n_labels.sum() / self.n_rows.sum()
+        excess = (self.n_labels - size * self.n_rows) / self.n_rows.mean()
+        influence = excess + labels_by_risk * (self.losses - self.losses.mean())
+        return float(influence.std(ddof=1)) / math.sqrt(len(influence))
+
 
 class Outcome(NamedTuple):
     """The counts over all folds, and whether every fold had rows or clusters enough to calibrate with."""
@@ -240,7 +288,7 @@ def shuffled_folds(
     clusters: Any = None,
 ) -> ShuffledFolds:
     """The rows in random folds of :func:`split_folds`, gathered once."""
-    parts = split_folds(len(proba), folds, clusters=clusters, seed=seed)
+    parts = split_folds(len(proba), folds, clusters=clusters, random_state=checked_seed(seed))
     number = None if clusters is None else RowNames("clusters").numbered(clusters, len(proba))
     return ShuffledFolds(
         [np.ascontiguousarray(proba[part]) for part in parts],
@@ -254,7 +302,9 @@ def cross_validated(
     rows: ShuffledFolds, loss: IntervalLoss, growth: GrowthRule, alphas: Sequence[Number]
 ) -> list[Outcome]:
     """What one loss and growth rule come to at each ``alpha``."""
-    return [outcome for outcome, _ in _measured(rows, loss, growth, alphas)]
+    costs = CostTable.of(loss, len(rows.classes))
+    curves = _curves_without_each(rows, growth, costs)
+    return [outcome for outcome, _ in _measured(rows, growth, costs, curves, alphas)]
 
 
 def named_rules(growths: Any) -> dict[str, GrowthRule]:
@@ -277,40 +327,28 @@ def named_rules(growths: Any) -> dict[str, GrowthRule]:
 
 
 def _measured(
-    rows: ShuffledFolds, loss: IntervalLoss, growth: GrowthRule, alphas: Sequence[Number]
-) -> list[tuple[Outcome, NDArray[np.float64] | None]]:
-    """The outcome at each ``alpha``, and the mean loss of each cluster where there are any."""
-    costs = CostTable.of(loss, len(rows.classes))
+    rows: ShuffledFolds,
+    growth: GrowthRule,
+    costs: CostTable,
+    curves: Iterable[RiskCurve],
+    alphas: Sequence[Number],
+) -> list[tuple[Outcome, list[Ends]]]:
+    """The outcome at each ``alpha``, and the ends of the sets of each fold."""
     exact = [as_fraction(alpha, "alpha") for alpha in alphas]
-    folds: list[list[tuple[Tally, NDArray[np.float64] | None]]] = []
-    fewest = math.inf
-    for fold, curve in enumerate(_curves_without_each(rows, growth, costs)):
-        fewest = min(fewest, curve.n_rows)
-        found_at: dict[float, tuple[Tally, NDArray[np.float64] | None]] = {}
+    folds: list[list[tuple[Tally, Ends]]] = []
+    for fold, curve in enumerate(curves):
+        found_at: dict[float, tuple[Tally, Ends]] = {}
         for threshold in (thresholds := [expectation_threshold(curve, alpha) for alpha in exact]):
             if threshold not in found_at:
                 ends = growth.intervals(rows.proba[fold], costs, threshold, None)
-                tally = Tally.of(rows.labels[fold], IntervalSet.of(*ends, rows.classes))
-                found_at[threshold] = tally, _cluster_losses(rows, fold, *ends, costs)
+                found_at[threshold] = Tally.of(rows.labels[fold], IntervalSet.of(*ends, rows.classes)), ends
         folds.append([found_at[threshold] for threshold in thresholds])
     measured = []
     for alpha, *parts in zip(exact, *folds, strict=True):
-        tallies, losses = zip(*parts, strict=True)
-        outcome = Outcome(reduce(add, tallies), fewest >= rows_needed(alpha, costs.bound))
-        measured.append((outcome, None if rows.clusters is None else np.concatenate(losses)))
+        tallies, sets = zip(*parts, strict=True)
+        outcome = Outcome(reduce(add, tallies), rows.n_calibrated >= rows_needed(alpha, costs.bound))
+        measured.append((outcome, [*sets]))
     return measured
-
-
-def _cluster_losses(
-    rows: ShuffledFolds, fold: int, lower: NDArray[Any], upper: NDArray[Any], costs: CostTable
-) -> NDArray[np.float64] | None:
-    """The mean loss of each cluster of a fold."""
-    if rows.clusters is None:
-        return None
-    labels, cluster = rows.labels[fold], rows.clusters[fold]
-    losses = costs.values[labels, np.clip(labels, lower, upper)]
-    means: NDArray[np.float64] = np.bincount(cluster, losses) / np.bincount(cluster)
-    return means
 
 
 def _curves_without_each(rows: ShuffledFolds, growth: GrowthRule, costs: CostTable) -> Iterator[RiskCurve]:
@@ -344,30 +382,63 @@ def _without(items: Sequence[Any], fold: int) -> list[Any]:
     return [*items[:fold], *items[fold + 1 :]]
 
 
-def _comparison(
+def _comparisons(
+    rows: ShuffledFolds,
     loss_name: str,
     loss: IntervalLoss,
     growth: str,
-    alpha: Number,
-    outcome: Outcome,
-    cluster_losses: NDArray[np.float64] | None,
-) -> Comparison:
-    tally = outcome.tally
-    if cluster_losses is None:
-        risk = tally.risk(loss, CONFIDENCE)
-    else:
-        risk = mean(*np.unique(cluster_losses, return_counts=True), CONFIDENCE)
-    return Comparison(
-        loss_name,
-        loss,
-        growth,
-        alpha,
-        risk=risk,
-        mean_size=tally.mean_size(),
-        coverage=tally.coverage(),
-        single_labels=float(tally.size_histogram()[0]),
-        certified=outcome.certified,
-    )
+    rule: GrowthRule,
+    alphas: Sequence[Number],
+) -> Iterator[Comparison]:
+    costs = CostTable.of(loss, len(rows.classes))
+    curves = [*_curves_without_each(rows, rule, costs)]
+    found = _measured(rows, rule, costs, curves, alphas)
+    units = [_by_unit(rows, sets, costs) for _, sets in found]
+    near = [
+        _alphas_near(as_fraction(alpha), mine.losses, costs.bound)
+        for alpha, mine in zip(alphas, units, strict=True)
+    ]
+    found_near = _measured(rows, rule, costs, curves, [alpha for pair in near for alpha in pair])
+    for i, (alpha, mine, (below, above)) in enumerate(zip(alphas, units, near, strict=True)):
+        tally, certified = found[i][0]
+        wide, size, narrow = (
+            outcome.tally.mean_size() for outcome, _ in (found_near[2 * i], found[i], found_near[2 * i + 1])
+        )
+        rise = (wide - size) / float(as_fraction(alpha) - below)
+        fall = (size - narrow) / float(above - as_fraction(alpha))
+        yield Comparison(
+            loss_name,
+            loss,
+            growth,
+            alpha,
+            risk=tally.risk(loss) if rows.clusters is None else float(mine.losses.mean()),
+            mean_size=Estimate(
+                size,
+                max(size - _NORMAL * mine.size_error(fall), 1.0),
+                min(size + _NORMAL * mine.size_error(rise), float(len(rows.classes))),
+            ),
+            coverage=tally.coverage(),
+            single_labels=float(tally.size_histogram()[0]),
+            certified=certified,
+        )
+
+
+def _alphas_near(alpha: Fraction, losses: NDArray[np.float64], bound: Fraction) -> tuple[Fraction, Fraction]:
+    """One below and one above, about as far off as the mean loss of so many rows is by chance."""
+    total = float(losses.sum())
+    one_loss = float(losses @ losses) / total if total else float(bound)
+    error = Fraction(_NORMAL * math.sqrt(float(alpha) * one_loss / len(losses)))
+    return max(alpha - error, alpha / 2), min(alpha + error, (alpha + bound) / 2)
+
+
+def _by_unit(rows: ShuffledFolds, sets: Sequence[Ends], costs: CostTable) -> _Units:
+    parts = []
+    for fold, (lower, upper) in enumerate(sets):
+        y = rows.labels[fold]
+        unit = np.arange(len(y)) if rows.clusters is None else rows.clusters[fold]
+        n_rows, losses = np.bincount(unit), costs.values[y, np.clip(y, lower, upper)]
+        parts.append((n_rows, np.bincount(unit, upper - lower + 1), np.bincount(unit, losses) / n_rows))
+    return _Units(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _scenarios(losses: Any, n_classes: int) -> dict[str, IntervalLoss]:

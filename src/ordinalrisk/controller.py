@@ -124,8 +124,8 @@ class RiskController:
     Notes
     -----
     Options combine where a theorem covers both: ``delta`` with groups, clusters and ``condition_on``;
-    ``condition_on`` with these; ``randomize`` with groups and clusters; row weights with groups. For ``delta``
-    in a population that has shifted, see :func:`ordinalrisk.shift.accepted_rows`.
+    ``condition_on`` with these; ``randomize`` with groups and clusters; row weights with groups. For
+    ``delta`` in a population that has shifted, see :func:`ordinalrisk.shift.accepted_rows`.
 
     The expected loss is at least ``alpha - (M + 1) B / (n + 1)`` if never more than ``M`` of ``n + 1`` rows
     step at one level and the single labels of ``n + 1`` rows always lose more than ``(n + 1) alpha - B``

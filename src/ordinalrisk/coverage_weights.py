@@ -124,10 +124,11 @@ def weights_for_coverage(
 
     Notes
     -----
-    The rows are used to choose the weights and to count the coverage, so on new rows it is a little lower. To
-    know what holds there, choose on one part of the rows and calibrate on the other (:func:`split_rows`): the
-    weighted risk of new rows is then at most ``alpha``, and coverages are near the targets, without a
-    guarantee for each. Guarantees for each class come from a controller with ``condition_on="label"``.
+    Choose on other rows than you calibrate with. The rows are used to choose the weights and to count the
+    coverage, so on new rows it is lower, and a calibration on the same rows has no guarantee. Choose on one
+    part of the rows and calibrate on the other (:func:`split_rows`): the weighted risk of new rows is then at
+    most ``alpha``, and coverages are near the targets, without a guarantee for each. Guarantees for each
+    class come from a controller with ``condition_on="label"``.
 
     A target that more rows stand against than it leaves out, because they give their class probability 0,
     takes intervals of all labels.

@@ -42,7 +42,8 @@ class Estimate(NamedTuple):
 
     The interval contains the true value with at least the stated probability, for any number of rows, if the
     rows (or clusters) are independent draws from one population and the sets were made without them: not on
-    the rows of the calibration. This holds for one interval at a time, not for several together.
+    the rows of the calibration. This holds for one interval at a time, not for several together. The mean
+    sizes of :func:`~ordinalrisk.compare` are the exception: their intervals are approximate.
 
     Attributes
     ----------

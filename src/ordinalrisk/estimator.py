@@ -132,9 +132,9 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         With a ``FrozenEstimator`` there is nothing to train, and all rows calibrate.
 
         The guarantee is over this draw too. With a fixed ``random_state`` the rows must come in random order:
-        on files that are sorted by label, one and the same split favours the same classes in every file.
-        Search hyperparameters inside, as in ``OrdinalRiskClassifier(GridSearchCV(...))``; a search around this
-        class would choose by the rows that it calibrates with.
+        on files that are sorted by label, one and the same split prefers the same classes in every file.
+        Search hyperparameters inside, as in ``OrdinalRiskClassifier(GridSearchCV(...))``; a search around
+        this class would choose by the rows that it calibrates with.
 
         Parameters
         ----------

@@ -49,9 +49,8 @@ class Guarantee:
     n_needed : int
         The fewest rows, or clusters, with which ``alpha`` can be certified.
     delta : Fraction or None
-        ``alpha`` is kept with probability ``1 - delta`` over calibrations; if None, on average over them. Each
-        ``alpha`` by itself, and each group and class by itself; with the bound ``"dkw"`` every ``alpha`` at
-        once.
+        ``alpha`` is kept with probability ``1 - delta`` over calibrations; if None, on average over them.
+        Each ``alpha``, each group and each class by itself; with the bound ``"dkw"`` every ``alpha`` at once.
     bound_name : str or None
         The bound behind ``delta``.
     unit : {"row", "cluster"}

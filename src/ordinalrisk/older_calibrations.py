@@ -19,13 +19,14 @@ SHUFFLED_BY_DATA = (
     "On sorted rows with few distinct scores its confidence can be lower than 1 - delta; calibrate again."
 )
 _OTHER_TIES = (
-    "The file was calibrated by an earlier version, whose paper rule added the left label where both neighbours "
-    "tie. Algorithm 1 adds the right one, and so do predictions now; if scores tie, calibrate again."
+    "The file was calibrated by an earlier version, in which the paper rule added the left label where both "
+    "neighbours tie. Algorithm 1 adds the right one, and so do predictions now: if scores tie, calibrate "
+    "again."
 )
 
 
 def from_schema_4(values: dict[str, Any]) -> dict[str, Any]:
-    """Number units in the order in which they bet; schema 4 kept that of the rows, and shuffled by a digest."""
+    """Number units in the order in which they bet: schema 4 kept the order of the rows."""
     costs = CostTable.of(loss_from_dict(values["loss"]), len(values["classes"]))
     if values["growth"]["name"] == "paper" and costs.gains.weighted:
         warnings.warn(_OTHER_TIES, stacklevel=5)

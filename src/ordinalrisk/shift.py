@@ -125,10 +125,11 @@ def covariate_ratios(
 def accepted_rows(weights: Any, *, largest: Any, random_state: int | None = None) -> NDArray[np.int64]:
     r"""Draw from the calibration rows a sample of the new population, by rejection.
 
-    Row ``i`` is accepted with probability :math:`w_i / w_{max}`, independently of the others. If the rows are
-    independent draws and the weights are the true ratios, up to a factor, then the accepted ones are
-    independent draws from the new population. So every promise holds there, also the one with ``delta``,
-    without weights at calibration or prediction.
+    .. math:: P(\text{row } i \text{ is accepted}) = w_i / w_{max}
+
+    Rows are accepted independently of each other. If they are independent draws and the weights are the true
+    ratios, up to a factor, then the accepted ones are independent draws from the new population. So every
+    promise holds there, also the one with ``delta``, without weights at calibration or prediction.
 
     Parameters
     ----------
@@ -227,8 +228,9 @@ def label_ratios(proba_cal: Any, y_cal: Any, proba_new: Any, *, classes: Any = N
 
     with the most probable label as :math:`\hat y`. The ratios are estimates from both samples: with weak
     predictions or few rows they can be far off, and a calibration that uses them keeps ``alpha`` only as far
-    as they are right. A promise for each true class (``condition_on="label"``) needs no ratios. Where the solution has a negative entry, the non-negative
-    one of least squares takes its place, scaled so that the shares of the classes that it means add up to 1.
+    as they are right. A promise for each true class (``condition_on="label"``) needs no ratios. Where the
+    solution has a negative entry, the non-negative one of least squares takes its place, scaled so that the
+    shares of the classes that it means add up to 1.
 
     Parameters
     ----------

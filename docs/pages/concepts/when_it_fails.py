@@ -71,7 +71,9 @@ Z = ratings[["d", "studage", "lectage", "service", "dept"]].to_numpy()
 
 def lecture_risk(seed, by_lecturer):
     """The mean loss of new lecturers, after a split by row or by lecturer."""
-    known, new = orisk.split_rows(len(Z), share="2/3", clusters=lecturer, random_state=seed)
+    known, new = orisk.split_rows(
+        len(Z), share="2/3", clusters=lecturer, random_state=seed
+    )
     together = lecturer[known] if by_lecturer else None
     first, second = orisk.split_rows(len(known), clusters=together, random_state=seed)
     train, held_out = known[first], known[second]

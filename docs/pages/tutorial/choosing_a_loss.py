@@ -33,7 +33,7 @@ from ordinalrisk.palette import BLUE, ORANGE
 
 answers = sm.datasets.fair.load_pandas().data
 rating = answers.pop("rate_marriage").to_numpy(int) - 1
-train, choice, later = orisk.split_folds(len(answers), 3)
+train, choice, later = orisk.split_folds(len(answers), 3, random_state=0)
 model = make_pipeline(StandardScaler(), LogisticRegression())
 model.fit(answers.iloc[train], rating[train])
 proba = model.predict_proba(answers.iloc[choice])
@@ -113,5 +113,26 @@ assert poor["distance, over costs 3"] > poor["distance"]
 # - You want to see all losses with all growth rules on your own rows: ``ordinalrisk compare
 #   scores.csv``, or :func:`~ordinalrisk.compare`.
 #
-# Rows that helped to choose among losses have done their work: calibrate on others. The next
-# question is how much risk to take: :doc:`/tutorial/choosing_alpha`.
+# Choose on other rows than you calibrate with
+# --------------------------------------------
+#
+# A loss, growth rule or ``alpha`` that was chosen on the calibration rows has no guarantee: the choice
+# prefers what these rows make look good. Split the rows first, compare on one part and calibrate on
+# the other:
+
+choose, calibrate = orisk.split_rows(len(choice), random_state=0)
+compared = orisk.compare(
+    proba[choose],
+    rating[choice][choose],
+    losses={"poor ratings weigh more": losses["poor ratings weigh more"]},
+    alphas=[0.1],
+)
+for result in orisk.ranked(compared):
+    print(f"{result.growth:9} {result.mean_size} labels")
+best = orisk.ranked(compared)[0]
+controller = orisk.RiskController(best.loss, best.alpha, best.growth)
+controller.calibrate(proba[calibrate], rating[choice][calibrate])
+
+# %%
+# The interval of a mean size is approximate. Where two of them overlap, they leave open which rule has
+# smaller sets. The next question is how much risk to take: :doc:`/tutorial/choosing_alpha`.

@@ -20,7 +20,7 @@ import ordinalrisk as orisk
 
 answers = sm.datasets.fair.load_pandas().data
 rating = answers.pop("rate_marriage").to_numpy(int) - 1
-train, choice, calibration, later = orisk.split_folds(len(answers), 4)
+train, choice, calibration, later = orisk.split_folds(len(answers), 4, random_state=0)
 model = make_pipeline(StandardScaler(), LogisticRegression())
 model.fit(answers.iloc[train], rating[train])
 proba = model.predict_proba(answers)
@@ -43,8 +43,8 @@ print(prices)
 
 # %%
 # Read a line as: at this ``alpha`` the loss on rows that were left out was ``risk``, a range held
-# ``size`` labels, a share ``single`` of the ranges was a single label, and a share ``coverage``
-# held the truth.
+# ``size`` labels (with an approximate 95 % interval, ``from`` and ``to``), a share ``single`` of the
+# ranges was a single label, and a share ``coverage`` held the truth.
 
 table = prices.to_pandas()
 figure, axes = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
@@ -98,8 +98,7 @@ for alpha in (0.1, 0.2, 0.4):
 # Two warnings
 # ------------
 #
-# - If the rows that calibrate also choose among many ``alpha``, the promise is about each one of
-#   them, and no longer about the luckiest.
+# - An ``alpha`` that was chosen on the calibration rows has no guarantee: choose on other rows, as above.
 # - The promise is an average over calibrations. If this very calibration has to be good, add
 #   ``delta``: ``RiskController(alpha=0.1, delta=0.05)``; see :doc:`/concepts/further_guarantees`.
 #

@@ -61,7 +61,7 @@ def main(
       ordinalrisk predict cal.json new.parquet -o sets.parquet
       ordinalrisk evaluate cal.json test.parquet
       ordinalrisk report cal.json test.parquet -o report.html
-      ordinalrisk compare scores.parquet
+      ordinalrisk compare choose.parquet
       ordinalrisk monitor state.json cal.json march.parquet
       ordinalrisk demo                   the paper's simulation, under a minute
     """  # noqa: D301 - a backspace keeps the lines of the paragraph apart

@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     from ordinalrisk.text_table import Table
 
 
+_INTERVAL = (
+    "The mean size has an approximate 95 % interval (from, to). Where two intervals overlap, they leave open "
+    "which rule has smaller sets."
+)
+_OTHER_ROWS = (
+    "Calibrate on other rows than these: a loss, rule or alpha that was chosen on the calibration rows has "
+    "no guarantee."
+)
+
+
 def compare(
     scores_file: Annotated[str, typer.Argument(metavar="SCORES", help="File with scores and labels, or -.")],
     alpha: Annotated[
@@ -40,15 +50,18 @@ def compare(
     json: Annotated[str | None, typer.Option(metavar="FILE", help="All results as JSON.")] = None,
     input_format: options.InputFormat = None,
 ) -> None:
-    """Rank the growth rules under each loss by cross-validation: risk, and the size of sets that it takes.
+    """Rank the growth rules under each loss by the mean size of their sets, by cross-validation.
 
     Each row is predicted by a calibration on the other folds. The losses are coverage, weights 1..K,
     divergence, its square, and one under which a set that lies too low counts double.
 
+    Calibrate on other rows than you compare on. A loss, rule or alpha that was chosen on the calibration rows
+    has no guarantee. Split your rows at random into two files first; keep the rows of one patient together.
+
     \b
     Examples:
-      ordinalrisk compare scores.parquet
-      ordinalrisk compare scores.csv --alpha 0.02 --weights 1,1,5 --json all.json
+      ordinalrisk compare choose.parquet
+      ordinalrisk compare choose.csv --alpha 0.02 --weights 1,1,5 --json all.json
     """  # noqa: D301
     options.require_files()
     rows_in, written = options.place(scores_file), None if json is None else options.place(json)
@@ -99,6 +112,7 @@ def compare(
     of_all = "" if len(y) == n_rows else f", drawn at random from {n_rows:,}"
     caption = f"{folds}-fold cross-validation on {len(y):,} rows{of_all}; smallest sets first"
     terminal.print_table(console, _table(results), caption)
+    terminal.print_sentences(console, [_INTERVAL, _OTHER_ROWS])
     if written is not None:
         with terminal.writing_to(written, "--json"):
             terminal.write_json(_document(results, len(y), n_rows, folds, seed), written)
@@ -106,7 +120,7 @@ def compare(
 
 
 def _table(results: Sequence[Comparison]) -> Table:
-    from ordinalrisk.text_table import Table
+    from ordinalrisk.trading_off import fitted
 
     rows: list[tuple[str, ...]] = []
     before = None
@@ -114,23 +128,11 @@ def _table(results: Sequence[Comparison]) -> Table:
         case = (result.loss_name, str(result.alpha))
         names = ("", "") if case == before else case
         before = case
-        rows.append(
-            (
-                *names,
-                result.growth,
-                f"{result.mean_size:.2f}",
-                f"{result.single_labels:.3f}",
-                f"{result.risk.value:.4f}",
-                f"{result.risk.low:.4f}",
-                f"{result.risk.high:.4f}",
-                _remark(result),
-            )
-        )
-    return Table("", ("loss", "alpha", "rule", "size", "single", "risk", "from", "to", ""), rows)
-
-
-def _remark(result: Comparison) -> str:
-    return "above" if result.exceeds else "" if result.certified else "few rows"
+        size = (f"{number:.2f}" for number in result.mean_size)
+        remark = "" if result.certified else "few rows"
+        risk = (f"{result.single_labels:.3f}", f"{result.risk:.4f}")
+        rows.append((*names, result.growth, *size, *risk, remark))
+    return fitted(("loss", "alpha", "rule", "size", "from", "to", "single", "risk", ""), rows)
 
 
 def _document(results: Sequence[Comparison], used: int, n_rows: int, folds: int, seed: int) -> dict[str, Any]:
@@ -149,12 +151,11 @@ def _document(results: Sequence[Comparison], used: int, n_rows: int, folds: int,
                 "loss": result.loss.to_dict(),
                 "growth": result.growth,
                 "alpha": to_json(result.alpha),
-                "risk": list(result.risk),
-                "mean_size": result.mean_size,
+                "risk": result.risk,
+                "mean_size": list(result.mean_size),
                 "coverage": result.coverage,
                 "single_labels": result.single_labels,
                 "certified": result.certified,
-                "exceeds": result.exceeds,
             }
             for result in results
         ],

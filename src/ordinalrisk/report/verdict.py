@@ -132,9 +132,9 @@ def _other_weights(realised: Realised, guarantee: Guarantee, n_rows: int) -> str
     if abs(mean - usual) <= by_chance + _ROUNDING * usual:
         return ""
     return (
-        f"But their mean weight is {in_digits(mean)}, and that of the calibration rows was {in_digits(usual)}, so "
-        "they are not drawn like those. Rows of the new population would be weighted twice: test on rows "
-        "drawn like the calibration rows, with weights on the same scale."
+        f"But their mean weight is {in_digits(mean)}, and that of the calibration rows was "
+        f"{in_digits(usual)}, so they are not drawn like those. Rows of the new population would be weighted "
+        "twice: test on rows drawn like the calibration rows, with weights on the same scale."
     )
 
 
