@@ -441,7 +441,11 @@ def test_what_is_not_certified_or_saturated_says_so(opened):
     assert report.page.locator(".tag").inner_text() == "whole scale, not certified"
     report.move(len(summary["stops"]) - 1)
     assert report.page.locator(".tag").inner_text() == "single labels, saturated"
-    assert report.page.locator("[data-field=note]").inner_text().startswith("Saturated at this alpha")
+    assert (
+        report.page.locator("[data-field=note]")
+        .inner_text()
+        .startswith("Every set is a single label at this alpha")
+    )
     report.move(len(summary["stops"]) // 2)
     assert not report.page.locator("[data-field=note]").is_visible()
 

@@ -87,6 +87,7 @@ def covariate_ratios(
     from sklearn.base import clone
     from sklearn.utils import _safe_indexing
 
+    seed = checked_seed(seed)
     X, n_cal, n_new = _stacked(X_cal, X_new)
     if classifier is None:
         from sklearn.linear_model import LogisticRegression
