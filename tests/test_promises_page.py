@@ -34,6 +34,7 @@ def codes(cell):
     return re.findall(r"`([^`]+)`", cell)
 
 
+TESTS = dict(re.findall(r"^- (T\d+): `(.*?)`$", SECTIONS["Tests"], flags=re.M))
 FIRST = {code for row in ROWS for code in codes(row[0])}
 NO_SET = {*codes(SECTIONS["Names that make no set"])}
 
@@ -49,11 +50,17 @@ def test_every_row_has_a_promise_assumptions_a_theorem_and_a_test():
     for row in ROWS:
         assert len(row) == 5, row[0]
         assert all(row), row[0]
-        cited = [code for code in codes(row[4]) if "::" in code]
+        cited = re.findall(r"\bT\d+\b", row[4])
         assert cited or row[4].endswith(("above", "below")), row[0]
+        assert {*cited} <= TESTS.keys(), row[0]
 
 
-@pytest.mark.parametrize("test", sorted({code for row in ROWS for code in codes(row[4]) if "::" in code}))
+def test_tests_are_named_once_and_cited():
+    assert len({*TESTS.values()}) == len(TESTS)
+    assert {*re.findall(r"\bT\d+\b", " ".join(row[4] for row in ROWS))} == TESTS.keys()
+
+
+@pytest.mark.parametrize("test", TESTS.values())
 def test_every_test_that_is_named_exists(test):
     path, name = test.split("::")
     assert name in defined_in(path)
