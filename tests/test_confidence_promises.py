@@ -8,9 +8,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.stats import binom
 
 import ordinalrisk as orisk
+from ordinalrisk.confidence_bounds import dkw_budget
 from ordinalrisk.shift import accepted_rows
 
 LARGER = Fraction(11, 10)
@@ -173,6 +175,25 @@ def test_dkw_keeps_an_alpha_that_was_chosen_by_a_look_at_the_rows():
     rate = np.mean(exceeded)
     assert rate <= 0.1 + 3 * math.sqrt(0.1 * 0.9 / 600)
     assert rate > 0.03, "the bound is not idle either"
+
+
+@pytest.mark.parametrize(
+    "delta", [Fraction(1, 1000), Fraction(1, 20), Fraction(1, 10), Fraction(1, 2)], ids=str
+)
+def test_the_constant_of_dkw_for_losses_of_any_size_is_that_of_its_proof(delta):
+    """Markov's inequality for exp(4 t X), with P(X > x) at most exp(-2 x^2) where that is at most 1/2."""
+    n = 10**12
+    t = float(
+        (n - dkw_budget(n, 1 - Fraction(1, 10**15), delta, Fraction(1, 10**6), two_valued=False)) / 10**6
+    )
+    start = math.sqrt(math.log(2) / 2)
+
+    def tail(t):
+        moment = quad(lambda x: 4 * t * math.exp(4 * t * x - 2 * x * x), start, start + 40)[0]
+        return math.exp(-4 * t * t) * (math.exp(4 * t * start) + moment)
+
+    assert tail(t) <= delta
+    assert tail(0.93 * t) > delta  # the proof leaves out what lies below the start, and no more
 
 
 def test_dkw_with_a_tenth_more_would_be_noticed():

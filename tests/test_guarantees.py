@@ -58,11 +58,12 @@ def test_with_delta_it_says_with_what_probability_and_by_which_bound(options, lo
     found = guarantee_of(0.2, loss, {"delta": 0.05} | options)
     assert found.delta == Fraction(1, 20)
     drawn = "draw and the shuffle" if name == "betting bound" else "draw"
-    at_once = " for every alpha at once," if "bound" in options and options["bound"] == "dkw" else ""
+    at_once = " for every alpha at once," if options.get("bound") == "dkw" else ""
+    alone = "" if at_once else "; for this alpha by itself"
     assert words(found) == (
         f"With probability 0.95 over the {drawn} of the calibration rows,{at_once} the expected loss of a "
         "new row is at most 0.2, if it and the calibration rows are independent draws from one population "
-        f"(n = {N} rows, losses from 0 to B = 1; {name})."
+        f"(n = {N} rows, losses from 0 to B = 1; {name}{alone})."
     )
 
 
@@ -93,8 +94,8 @@ def test_shifts_say_what_must_hold_of_the_weights():
     labels = guarantee_of(class_weight=[1, 2, 3, 4, 5])
     assert labels.shift == "labels"
     assert words(labels) == (
-        "The expected loss of a new row is at most 0.2, if only the shares of the classes differ from those "
-        f"of the calibration rows, as weighted (n = {N} rows, losses from 0 to B = 1)."
+        "The expected loss of a new row is at most 0.2, if only the shares of the classes have changed, by "
+        f"the ratios that were given (n = {N} rows, losses from 0 to B = 1)."
     )
 
 

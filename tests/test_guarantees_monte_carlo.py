@@ -118,7 +118,8 @@ class Setting:
 
     ``start()`` makes a population and gives ``calibrate(rng)``, which draws a controller and the luck of its
     rows, and ``risks(controller, alpha)``.
-    ``alpha`` may differ between the parts that have a guarantee of their own.
+    ``alpha`` may differ between the parts that have a guarantee of their own. In a ``hull`` of the sets of
+    all classes the needs of one class make the sets of others larger, so not each can exceed its alpha.
     """
 
     start: Callable
@@ -126,6 +127,7 @@ class Setting:
     delta: float | None = None
     draws: int = DRAWS
     sees: Fraction = LARGER
+    hull: bool = False
 
     @property
     def alphas(self):
@@ -428,21 +430,22 @@ ON_AVERAGE = {
             alpha,
             draws=FEWER,
             sees=LARGER if name in ("coverage", "weighted", "divergence") else Fraction(3, 2),
+            hull=True,
         )
         for name, (loss, alpha) in LABEL_LOSSES.items()
         for growth in ("frontier", "paper")
     },
     "an alpha for each class": Setting(
-        by_label(COVERAGE, ALPHA_BY_CLASS, COUNTS, "adaptive"), ALPHA_BY_CLASS, draws=FEWER
+        by_label(COVERAGE, ALPHA_BY_CLASS, COUNTS, "adaptive"), ALPHA_BY_CLASS, draws=FEWER, hull=True
     ),
-    "label and group": Setting(by_label_and_group(COVERAGE, 0.2, (49, 99)), 0.2, draws=FEWER),
+    "label and group": Setting(by_label_and_group(COVERAGE, 0.2, (49, 99)), 0.2, draws=FEWER, hull=True),
     "clusters, coverage, 49": Setting(in_clusters(COVERAGE, 0.2, 49), 0.2, draws=HALF),
     "clusters, divergence, 120": Setting(in_clusters(DIVERGENCE, 0.1, 120), 0.1, draws=HALF),
     "clusters with a coin, coverage, 60": Setting(
         in_clusters_with_a_coin(COVERAGE, 0.2, 60), 0.2, draws=HALF
     ),
     "clusters given each class, coverage": Setting(
-        in_clusters_by_label(COVERAGE, 0.2, (49, 49, 99, 49, 49)), 0.2, draws=FEWER
+        in_clusters_by_label(COVERAGE, 0.2, (49, 49, 99, 49, 49)), 0.2, draws=FEWER, hull=True
     ),
     "shifted covariates, coverage, 120": Setting(
         with_shifted_covariates(COVERAGE, 0.2, 120), 0.2, draws=FEWER
@@ -477,9 +480,9 @@ WITH_CONFIDENCE = {
     "hoeffding_bentkus, divergence, 300": Setting(
         all_alike(DIVERGENCE, 0.15, 300, **BENTKUS), 0.15, 0.1, draws=HALF, sees=Fraction(13, 10)
     ),
-    "groups, coverage": Setting(by_group(COVERAGE, 0.2, (100, 200), delta=0.13), 0.2, 0.13, draws=HALF),
+    "groups, coverage": Setting(by_group(COVERAGE, 0.2, (200, 200), delta=0.09), 0.2, 0.09, draws=HALF),
     "label, coverage": Setting(
-        by_label(COVERAGE, 0.2, (100, 100, 200, 100, 100), delta=0.13), 0.2, 0.13, draws=FEWER
+        by_label(COVERAGE, 0.2, (100, 100, 200, 100, 100), delta=0.13), 0.2, 0.13, draws=FEWER, hull=True
     ),
     "clusters, divergence, 150": Setting(in_clusters(DIVERGENCE, 0.1, 150, delta=0.1), 0.1, 0.1, draws=HALF),
 }
@@ -523,7 +526,8 @@ def test_a_slightly_larger_budget_would_be_caught(setting):
     """By a tenth; by half given each class where one class's needs make the sets of others larger."""
     _, at_larger = risks_over_draws(setting)
     expected, error = mean_and_error(*at_larger)
-    assert (expected > setting.alphas + 3 * error).any()
+    caught = expected > setting.alphas + 3 * error
+    assert caught.any() if setting.hull else caught.all()
 
 
 @named(IGNORED)
@@ -566,7 +570,8 @@ def test_with_a_larger_budget_alpha_would_be_exceeded_too_often(setting):
     """By a tenth, or by three for losses that are far from two-valued, where Bentkus' bound is loose."""
     _, (risks, luck) = risks_over_draws(setting)
     rate, error = mean_and_error(misses(risks, setting.alpha), luck)
-    assert (rate > setting.delta + 3 * error).any()
+    caught = rate > setting.delta + 3 * error
+    assert caught.any() if setting.hull else caught.all()
 
 
 @pytest.mark.parametrize("name", ["binomial, 100", "binomial, 200"])

@@ -226,7 +226,7 @@ def test_the_bound_is_reached(loss, alpha, K, growth, batch):
     limit = n * controller.bound_so_far()
     assert limit - rows.B <= lost <= limit
     if batch == 60:
-        assert lost > n * controller.bound_after(n, batch=54)
+        assert lost > n * controller.bound_after(n, pending=54)
 
 
 @pytest.mark.parametrize("batch", [1, 3, 60])
@@ -249,7 +249,7 @@ def test_the_bound_over_any_rows_is_reached(loss, alpha, K, growth, batch):
     assert limit < n * rows.B
     assert limit - rows.B <= lost <= limit
     if batch == 60:
-        assert lost > n * controller.bound_over_any(n, batch=54)
+        assert lost > n * controller.bound_over_any(n, pending=54)
 
 
 def test_three_classes_in_batches_of_a_hundred():
@@ -262,8 +262,8 @@ def test_three_classes_in_batches_of_a_hundred():
         ledger.settle([costliest(ledger.table, ledger.ends[row]) for row in rows], rows)
         ledger.assert_within_the_bound()
     delivered, controller = sum(ledger.losses) / 6_000, ledger.controller
-    assert controller.bound_after(6_000) < delivered <= controller.bound_after(6_000, batch=100)
-    assert controller.bound_after(6_000, batch=100) == controller.bound_so_far() < Fraction("0.131")
+    assert controller.bound_after(6_000) < delivered <= controller.bound_after(6_000, pending=100)
+    assert controller.bound_after(6_000, pending=100) == controller.bound_so_far() < Fraction("0.131")
 
 
 def test_without_labels_nothing_is_promised():
@@ -443,8 +443,8 @@ def test_the_bound_is_the_formula():
     for bound in (controller.bound_after, controller.bound_over_any):
         with pytest.raises(ValueError, match="at least one row"):
             bound(0)
-        with pytest.raises(ValueError, match="batch must be at least 1"):
-            bound(5, batch=0)
+        with pytest.raises(ValueError, match="pending must be at least 1"):
+            bound(5, pending=0)
     with pytest.raises(ValueError, match="at least one row"):
         controller.bound_so_far()
 

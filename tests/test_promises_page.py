@@ -34,7 +34,7 @@ def codes(cell):
     return re.findall(r"`([^`]+)`", cell)
 
 
-TESTS = dict(re.findall(r"^- (T\d+): `(.*?)`$", SECTIONS["Tests"], flags=re.M))
+TESTS = dict(re.findall(r"^- (T\d+): `(.*?)`", SECTIONS["Tests"], flags=re.M))
 FIRST = {code for row in ROWS for code in codes(row[0])}
 NO_SET = {*codes(SECTIONS["Names that make no set"])}
 
@@ -67,9 +67,23 @@ def test_every_test_that_is_named_exists(test):
 
 
 def test_every_option_has_a_row():
-    methods = (orisk.RiskController, orisk.RiskController.calibrate, orisk.RiskController.predict_set)
-    parameters = {name for method in methods for name in inspect.signature(method).parameters}
-    assert parameters - {"self", "proba", "y"} <= FIRST
+    online = orisk.OnlineRiskController
+    calls = [orisk.RiskController, orisk.RiskController.calibrate, orisk.RiskController.predict_set]
+    calls += [
+        orisk.OrdinalRiskClassifier,
+        orisk.OrdinalRiskClassifier.fit,
+        orisk.OrdinalRiskClassifier.calibrate,
+    ]
+    calls += [
+        online,
+        online.predict_set,
+        online.update,
+        online.bound_after,
+        online.bound_over_any,
+        orisk.RiskMonitor,
+    ]
+    parameters = {name for call in calls for name in inspect.signature(call).parameters}
+    assert parameters - {"self", "proba", "X", "y", "fit_params"} <= FIRST
     assert {*COMBINES} <= FIRST
 
 

@@ -5,6 +5,7 @@ import json
 import math
 import pickle
 import re
+import warnings
 from fractions import Fraction
 from functools import cache, cached_property
 from itertools import pairwise
@@ -787,3 +788,33 @@ def test_weighted_rows_of_the_new_population_are_noticed(draw, by):
     assert (
         "Rows of the new population would be weighted twice: test on rows drawn like" in words["shifted"].text
     )
+
+
+@pytest.mark.parametrize("n_test", [1, 5, 20, 60, 100, 400])
+@pytest.mark.parametrize("heavy", [False, True], ids=["by class", "a rare heavy row"])
+def test_rows_drawn_like_the_calibration_rows_are_not_accused(draw, n_test, heavy):
+    rng, accused = np.random.default_rng(n_test), 0
+    for seed in range(30):
+        proba, y = draw(300 + n_test, 3, seed=seed)
+        weights = np.where(rng.random(len(y)) < 0.01, 20.0, 1.0)
+        told = {"sample_weight": weights[:300]} if heavy else {"class_weight": [2, 1, 0.8]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # rows too heavy to certify
+            controller = orisk.RiskController(alpha=0.2).calibrate(proba[:300], y[:300], **told)
+            new = {"sample_weight": weights[300:]} if heavy else {}
+            sets = controller.predict_set(proba[300:], **new)
+        losses = StratumLosses(controller.calibration_)
+        losses.add(y[300:], sets, RowExtras(sample_weight=weights[300:]))
+        accused += "weighted twice" in verdict_on(losses, controller.guarantee()).text
+    assert accused == 0
+
+
+def test_intervals_that_take_rows_as_independent_say_so(draw):
+    page = html.unescape(render(made(draw, "clusters").found))
+    assert "(rows taken as independent)" in page
+    assert "Except for the realised loss, intervals take rows as independent" in page
+    page = html.unescape(render(made(draw, "weights").found))
+    assert "(approximate)" in page
+    assert "Except for the realised loss, all numbers count each test row once" in page
+    page = html.unescape(render(made(draw, "class weights").found))
+    assert "(approximate)" not in page

@@ -139,8 +139,9 @@ def _rounded_down(numerator: int, denominator: int) -> float:
 def share_beyond(curve: RiskCurve, alpha: Fraction) -> Fraction:
     """The share of new rows that may leave out the labels at the threshold itself, so that no budget is left.
 
-    With it, unless single labels suffice, the expected loss lies within ``B / (n + 1)`` of ``alpha`` however
-    many rows tie: a loss that is averaged over the coin is continuous in the threshold.
+    With it the expected loss lies within ``B / (n + 1)`` of ``alpha`` however many rows tie, if the single
+    labels of ``n + 1`` rows always lose more than ``(n + 1) alpha - B``: a loss that is averaged over the
+    coin is continuous in the threshold.
     """
     threshold = expectation_threshold(curve, alpha)
     if not math.isfinite(threshold):

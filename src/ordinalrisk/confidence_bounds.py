@@ -6,7 +6,7 @@ nondecreasing, so whoever goes too far has rejected a true hypothesis at one thr
 the data: just above the last safe one. Candidates between two levels have the same losses, so that threshold
 is always among those tested, and no grid and no correction is needed.
 
-All three tests are monotone: smaller losses or a larger ``delta`` never turn a rejection around. So the
+All tests are monotone: smaller losses or a larger ``delta`` never turn a rejection around. So the
 search may bisect where it would have to scan otherwise.
 
 References

@@ -96,12 +96,13 @@ class RiskController:
         also holds if the shares of the classes change.
     randomize : bool
         Let a coin decide about labels whose level is the threshold itself, so that ties do not make sets
-        larger than needed: unless single labels suffice, the expected loss lies within ``B / (n + 1)`` of
-        ``alpha`` (the paper's Remark 1 names the idea).
+        larger than needed: the expected loss lies within ``B / (n + 1)`` of ``alpha``, if the single labels
+        of ``n + 1`` rows always lose more than ``(n + 1) alpha - B`` (the paper's Remark 1 names the idea).
     random_state : int, optional
         The seed of the shuffle that the betting bound needs. By default it is drawn at random, and saved with
-        the calibration. The promise is over the rows and the shuffle: whoever tries several seeds and keeps
-        the best threshold has no promise.
+        the calibration. The promise is over the rows and a seed drawn at random. With a fixed seed it holds
+        if the rows come in random order; on sorted files one seed can fail far more often than ``delta``.
+        Whoever tries several seeds and keeps the best threshold has no promise.
 
     Attributes
     ----------
@@ -118,6 +119,9 @@ class RiskController:
         A fingerprint of the calibration data.
     columns_ : ScoreColumns or None
         Which columns the calibration data had, if they came from a file.
+    shuffle_seed_ : int or None
+        The seed of the shuffle, if the bound needed one. The same rows in the same order with this
+        ``random_state`` give the same thresholds.
     calibration_ : Calibration
         All that predictions need.
 
@@ -153,6 +157,7 @@ class RiskController:
     n_rows_: int
     data_blake3_: str
     columns_: ScoreColumns | None
+    shuffle_seed_: int | None
     calibration_: Calibration
 
     def __init__(
@@ -293,7 +298,8 @@ class RiskController:
     def calibrate_batches(self, batches: Iterable[tuple[Any, Any]]) -> RiskController:
         """Find the exact threshold on rows that come in batches, of which only the losses' steps are kept.
 
-        The result is that of :meth:`calibrate` on all rows at once, bit for bit.
+        The result is that of :meth:`calibrate` on all rows at once, bit for bit; with the betting bound, if
+        both have the same ``random_state``.
 
         Parameters
         ----------
@@ -354,6 +360,7 @@ class RiskController:
         strata = calibration.strata
         self.calibration_, self._thresholds = calibration, thresholds
         self.columns_ = calibration.columns
+        self.shuffle_seed_ = calibration.shuffle_seed
         self.classes_ = calibration.classes
         self.n_rows_ = strata.n_rows
         self.risk_curve_ = strata.named([part.curve for part in strata.parts], calibration.classes)

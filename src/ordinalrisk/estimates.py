@@ -43,7 +43,8 @@ class Estimate(NamedTuple):
     The interval contains the true value with at least the stated probability, for any number of rows, if the
     rows (or clusters) are independent draws from one population and the sets were made without them: not on
     the rows of the calibration. This holds for one interval at a time, not for several together. The mean
-    sizes of :func:`~ordinalrisk.compare` are the exception: their intervals are approximate.
+    sizes of :func:`~ordinalrisk.compare`, and the risk of test rows with weights of their own in reports and
+    ``evaluate``, are the exceptions: their intervals are approximate.
 
     Attributes
     ----------

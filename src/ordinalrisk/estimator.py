@@ -165,7 +165,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         >>> from sklearn.linear_model import LogisticRegression
         >>> X = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
         >>> y = np.repeat([0, 1, 2], 40)
-        >>> OrdinalRiskClassifier(LogisticRegression(), random_state=0).fit(X, y).controller_.n_rows_
+        >>> OrdinalRiskClassifier(LogisticRegression()).fit(X, y).controller_.n_rows_
         30
         """
         if isinstance(self.estimator, FrozenEstimator):
@@ -273,7 +273,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         >>> from sklearn.linear_model import LogisticRegression
         >>> X = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
         >>> y = np.repeat([0, 1, 2], 40)
-        >>> model = OrdinalRiskClassifier(LogisticRegression(), random_state=0).fit(X, y)
+        >>> model = OrdinalRiskClassifier(LogisticRegression()).fit(X, y)
         >>> model.predict([[0.0], [2.0]])
         array([0, 2])
         """
@@ -300,7 +300,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         >>> from sklearn.linear_model import LogisticRegression
         >>> X = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
         >>> y = np.repeat([0, 1, 2], 40)
-        >>> model = OrdinalRiskClassifier(LogisticRegression(), random_state=0).fit(X, y)
+        >>> model = OrdinalRiskClassifier(LogisticRegression()).fit(X, y)
         >>> model.predict_proba([[0.0], [2.0]]).shape
         (2, 3)
         """
@@ -358,7 +358,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         >>> from sklearn.linear_model import LogisticRegression
         >>> X = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
         >>> y = np.repeat([0, 1, 2], 40)
-        >>> model = OrdinalRiskClassifier(LogisticRegression(), random_state=0).fit(X, y)
+        >>> model = OrdinalRiskClassifier(LogisticRegression()).fit(X, y)
         >>> model.predict_set([[0.0], [2.0]])
         IntervalSet of 2 rows, 3 classes, mean size 1
           0  0
@@ -386,7 +386,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         >>> from sklearn.linear_model import LogisticRegression
         >>> X = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
         >>> y = np.repeat([0, 1, 2], 40)
-        >>> model = OrdinalRiskClassifier(LogisticRegression(), random_state=0).fit(X, y)
+        >>> model = OrdinalRiskClassifier(LogisticRegression()).fit(X, y)
         >>> model.guarantee().certified
         True
         """

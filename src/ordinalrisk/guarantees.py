@@ -134,7 +134,7 @@ class Guarantee:
         if self.shift == "covariates":
             return "if the weights are the likelihood ratios of its population to that of the rows"
         if self.shift == "labels":
-            return "if only the shares of the classes differ from those of the calibration rows, as weighted"
+            return "if only the shares of the classes have changed, by the ratios that were given"
         kind = " of its kind" if self.parts else ""
         if self.delta is not None:
             return f"if it and the calibration {rows}{kind} are independent draws from one population"
@@ -144,7 +144,10 @@ class Guarantee:
         counts = [part.n_rows for part in self.parts] or [self.n_rows]
         n = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
         text = f"n = {n} {self.unit}s, losses from 0 to B = {decimal_text(self.bound)}"
-        return text if self.bound_name is None else f"{text}; {_BOUNDS[self.bound_name]}"
+        if self.delta is None:
+            return text
+        bound = "" if self.bound_name is None else f"; {_BOUNDS[self.bound_name]}"
+        return f"{text}{bound}{'' if self.bound_name == 'dkw' else '; for this alpha by itself'}"
 
     def _exception(self) -> str:
         """What is to be said beside the promise."""

@@ -392,7 +392,7 @@ class OnlineRiskController:
         lower, upper = np.ascontiguousarray(ends.T)
         return IntervalSet.of(lower, upper, classes)
 
-    def bound_after(self, n_rows: int, batch: int = 1) -> Fraction:
+    def bound_after(self, n_rows: int, pending: int = 1) -> Fraction:
         r"""Upper bound of the mean loss of the first ``n_rows`` rows handed out, whatever they are.
 
         .. math:: \min \{ B,\; \alpha + \frac{B\,\theta_1 / \mathrm{rate} + b\,(B - \alpha)}{n} \}
@@ -401,9 +401,11 @@ class OnlineRiskController:
         ----------
         n_rows : int
             The number of rows ``n``, at least 1.
-        batch : int
+        pending : int
             The largest number of rows ``b`` that are pending at once. It is 1 for :meth:`replay`; it is the
-            number of rows in a batch if all labels of a batch are known before the next one is handed out.
+            number of rows in a batch if all labels of a batch are known before the next one is handed out,
+            and 100 for batches of 50 with labels that come one batch later. Rows with labels that never come
+            stay pending.
 
         Returns
         -------
@@ -415,17 +417,17 @@ class OnlineRiskController:
         >>> controller = OnlineRiskController(alpha=0.1, classes=range(5))
         >>> float(controller.bound_after(1_000)), float(controller.bound_after(100_000))
         (0.18978..., 0.10089...)
-        >>> float(controller.bound_after(100_000, batch=100))
+        >>> float(controller.bound_after(100_000, pending=100))
         0.10178...
         """
         run = self._begun("bound_after")
-        _require_counts(n_rows, batch)
-        return run.mean_bound(run.start * run.part + batch * (run.costs.bound - run.alpha), n_rows)
+        _require_counts(n_rows, pending)
+        return run.mean_bound(run.start * run.part + pending * (run.costs.bound - run.alpha), n_rows)
 
     def bound_so_far(self) -> Fraction:
         """Upper bound of the mean loss of all rows handed out so far, whatever labels pending rows will get.
 
-        It is :meth:`bound_after` for ``n_rows_`` rows and batches of ``most_pending_``.
+        It is :meth:`bound_after` for ``n_rows_`` rows of which ``most_pending_`` were pending at once.
 
         Returns
         -------
@@ -437,12 +439,12 @@ class OnlineRiskController:
         >>> controller = OnlineRiskController(alpha=0.1)
         >>> sets = controller.predict_set([[0.1, 0.2, 0.7]] * 50)
         >>> sets = controller.update([2] * 50).replay([[0.1, 0.2, 0.7]] * 950, [2] * 950)
-        >>> float(controller.bound_so_far()), float(controller.bound_after(1_000, batch=50))
+        >>> float(controller.bound_so_far()), float(controller.bound_after(1_000, pending=50))
         (0.233..., 0.233...)
         """
         return self.bound_after(self.n_rows_, self.most_pending_)
 
-    def bound_over_any(self, n_rows: int, batch: int = 1) -> Fraction:
+    def bound_over_any(self, n_rows: int, pending: int = 1) -> Fraction:
         r"""Upper bound of the mean loss of any ``n_rows`` rows handed out one after the other.
 
         They may be anywhere in the run.
@@ -453,7 +455,7 @@ class OnlineRiskController:
         ----------
         n_rows : int
             The number of rows ``n``, at least 1.
-        batch : int
+        pending : int
             The largest number of rows ``b`` that are pending at once, as for :meth:`bound_after`.
 
         Returns
@@ -464,12 +466,12 @@ class OnlineRiskController:
         Examples
         --------
         >>> controller = OnlineRiskController(alpha=0.1, classes=range(5))
-        >>> float(controller.bound_over_any(1_000)), float(controller.bound_over_any(1_000, batch=10))
+        >>> float(controller.bound_over_any(1_000)), float(controller.bound_over_any(1_000, pending=10))
         (0.2009, 0.2099)
         """
         run = self._begun("bound_over_any")
-        _require_counts(n_rows, batch)
-        return run.mean_bound(run.ceiling * run.part + batch * run.costs.bound - run.alpha, n_rows)
+        _require_counts(n_rows, pending)
+        return run.mean_bound(run.ceiling * run.part + pending * run.costs.bound - run.alpha, n_rows)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the run, pending rows included, to a JSON file, whole or not at all.
@@ -740,11 +742,11 @@ class _Run:
         return min(self.costs.bound, self.alpha + room / n_rows)
 
 
-def _require_counts(n_rows: int, batch: int) -> None:
+def _require_counts(n_rows: int, pending: int) -> None:
     if n_rows < 1:
         raise ValueError(f"A mean loss is that of at least one row; got n_rows={n_rows!r}.")
-    if batch < 1:
-        raise ValueError(f"batch must be at least 1, the row that is handed out; got {batch!r}.")
+    if pending < 1:
+        raise ValueError(f"pending must be at least 1, the row that is handed out; got {pending!r}.")
 
 
 def _length(y: Any) -> int:

@@ -130,7 +130,8 @@ def accepted_rows(weights: Any, *, largest: Any, random_state: int | None = None
 
     Rows are accepted independently of each other. If they are independent draws and the weights are the true
     ratios, up to a factor, then the accepted ones are independent draws from the new population. So every
-    promise holds there, also the one with ``delta``, without weights at calibration or prediction.
+    promise for independent rows holds there, also the one with ``delta``, without weights at calibration or
+    prediction; promises for clusters do not. With estimated ratios it holds as far as they are right.
 
     Parameters
     ----------
@@ -140,7 +141,8 @@ def accepted_rows(weights: Any, *, largest: Any, random_state: int | None = None
         No row of the population has a larger weight than this. It must be known without these rows: for a
         shift of the classes it is the largest ratio, for a shift by design the largest of the design.
     random_state : int, optional
-        The seed of the draw. Whoever tries several seeds and keeps the best threshold has no promise.
+        The seed of the draw; a random one by default. With a fixed seed the rows must come in random order.
+        Whoever tries several seeds and keeps the best threshold has no promise.
 
     Returns
     -------

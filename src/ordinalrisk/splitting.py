@@ -32,8 +32,9 @@ def split_rows(
         gets does not depend on their sizes: else large ones would be less likely in it, and no more
         exchangeable with new ones.
     random_state : int, optional
-        The seed of the draw; a random one by default. Promises are over this draw too: on a sorted file one
-        seed can prefer some classes, and whoever tries several and keeps the best has no promise.
+        The seed of the draw; a random one by default. Promises are over this draw too. With a fixed seed the
+        rows must come in random order: on a sorted file one seed can prefer some classes. Whoever tries
+        several seeds and keeps the best has no promise.
 
     Returns
     -------

@@ -45,7 +45,7 @@ the map; :doc:`/guarantees` goes through each on real data, with code, tables an
      - true labels, soon after; it lags behind
    * - Is it still kept?
      - :class:`~ordinalrisk.RiskMonitor`
-     - nothing; it watches and rings
+     - nothing; it watches, and raises an alarm
      - true labels
    * - Are the scores coarse?
      - ``randomize=True``

@@ -134,8 +134,9 @@ right.tick_params(axis="y", length=0)
 #
 # It needs no assumption about the model, the distribution or the sample size. It is not a limit for many
 # rows either: with 50 rows it holds as it does with 5 million. And it is not far off in the other
-# direction: where rows are many and few share a level, the risk is nearly ``alpha`` (Theorem 4). A
-# calibrated controller says all of it, with its numbers:
+# direction: where rows are many, few share a level and single labels would always lose more, the risk is
+# nearly ``alpha`` (Theorem 4; :doc:`/design/paper-slips` has the exact statement). A calibrated controller
+# says what it promises, with its numbers:
 
 print(controller.guarantee())
 

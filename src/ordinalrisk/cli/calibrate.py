@@ -91,7 +91,7 @@ def calibrate(
     random_state: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="With --delta: seed of the betting bound's shuffle; random if not given."
+            metavar="N", help="With --delta: seed of the betting bound's shuffle, for rows in random order."
         ),
     ] = None,
     input_format: options.InputFormat = None,
@@ -181,6 +181,11 @@ def calibrate(
     terminal.print_sentences(console, [loss_in_words(costs, [str(name) for name in labels])])
     console.print(str(calibrated.guarantee()))
     _print_thresholds(console, calibrated)
+    if (seed := calibrated.shuffle_seed_) is not None:
+        terminal.print_sentences(
+            console,
+            [f"The rows were shuffled with seed {seed}: --random-state {seed} gives these thresholds again."],
+        )
     console.print(f"Wrote {'standard output' if out == '-' else written}")
 
 

@@ -69,6 +69,7 @@ def evaluate(
     from ordinalrisk.evaluating import stratum_risks, verdict_on
     from ordinalrisk.report.describing import loss_in_words
     from ordinalrisk.report.measured import measured
+    from ordinalrisk.report.wording import cautions
 
     controller = options.loaded(saved)
     options.require_seed(seed, controller)
@@ -121,6 +122,7 @@ def evaluate(
     risk_name = "risk" if guarantee.unit == "row" and guarantee.shift is None else "risk by row"
     terminal.print_table(console, _whole_table(numbers, tally.n_rows, risk_name))
     terminal.print_table(console, _class_table(numbers, tally, classes))
+    terminal.print_sentences(console, cautions(guarantee.unit, guarantee.shift))
     if written is not None:
         with terminal.writing_to(written, "--json"):
             document = _document(numbers, tally, controller, guarantee.alpha, verdict)

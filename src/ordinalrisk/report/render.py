@@ -116,6 +116,7 @@ def _promise_words(summary: Summary) -> dict[str, Any] | None:
         "heading": wording.heading(summary) if promise["by"] else None,
         "about": wording.parts_in_words(summary) if promise["by"] else [],
         "realised": wording.realised_in_words(summary),
+        "interval_notes": wording.interval_notes(promise["unit"], promise["shift"]),
         "threshold": wording.how_thresholds_apply(summary),
         "limits": wording.limits(summary),
         "by_class": "class" in promise["by"],

@@ -27,6 +27,7 @@ from ordinalrisk.tally import Tally
 
 _NAMES_SHOWN = 5
 _WEIGHTS_FAR_OFF = 5  # standard deviations, since weights can have heavy tails
+_FEWEST_WEIGHTED = 50  # test rows; with fewer, their own spread tells little
 _ROUNDING = 1e-9
 
 
@@ -124,17 +125,17 @@ def _suspicion(realised: Realised, guarantee: Guarantee) -> str:
 def _other_weights(realised: Realised, guarantee: Guarantee, n_rows: int) -> str:
     """What to say if the weights show that the test rows are not drawn like the calibration rows."""
     usual = guarantee.mean_weight
-    if realised.weight is None or usual is None or not n_rows:
+    if realised.weight is None or usual is None or n_rows < _FEWEST_WEIGHTED:
         return ""
     mean = realised.weight / n_rows
     spread = mean * math.sqrt(max(n_rows / realised.n_units - 1, 0))
     by_chance = _WEIGHTS_FAR_OFF * spread * math.sqrt(1 / n_rows + 1 / guarantee.n_rows)
-    if abs(mean - usual) <= by_chance + _ROUNDING * usual:
+    if mean - usual <= by_chance + _ROUNDING * usual:  # rows of the new population weigh more, not less
         return ""
     return (
         f"But their mean weight is {in_digits(mean)}, and that of the calibration rows was "
-        f"{in_digits(usual)}, so they are not drawn like those. Rows of the new population would be weighted "
-        "twice: test on rows drawn like the calibration rows, with weights on the same scale."
+        f"{in_digits(usual)}, so they may not be drawn like those. Rows of the new population would be "
+        "weighted twice: test on rows drawn like the calibration rows, with weights on the same scale."
     )
 
 

@@ -100,6 +100,31 @@ def realised_in_words(summary: Summary) -> str:
     return f"Mean over {rows}. {at_most}"
 
 
+def interval_notes(unit: str, shift: str | None) -> tuple[str, str]:
+    """What to add to the interval of the realised loss, and to those that take test rows one by one."""
+    if unit == "cluster":
+        return "", " (rows taken as independent)"
+    return " (approximate)" if shift == "covariates" else "", "" if shift is None else " (not weighted)"
+
+
+def cautions(unit: str, shift: str | None) -> list[str]:
+    """What the intervals of test rows do not say where rows come in clusters or have weights."""
+    said = []
+    if unit == "cluster":
+        said.append(
+            "Except for the realised loss, intervals take rows as independent; with clusters they are too "
+            "narrow."
+        )
+    if shift is not None:
+        said.append("Except for the realised loss, all numbers count each test row once, without weights.")
+    if shift == "covariates":
+        said.append(
+            "The interval of the realised loss is approximate: a row with a larger weight than any here "
+            "could move it."
+        )
+    return said
+
+
 def average_in_words(summary: Summary) -> str:
     """Over what the promise is an average, as far as classes are concerned."""
     by = summary["promise"]["by"] if "promise" in summary else []
@@ -164,6 +189,7 @@ def limits(summary: Summary) -> list[str]:
         "if the population has moved in another way" if shift else "if the population has moved since"
     )
     said.append(f"It does not hold {', '.join(reasons[:-1])}, or {reasons[-1]}.")
+    said += cautions(promise["unit"], promise["shift"])
     if promise["randomized"]:
         said.append(
             f"A coin decides about labels whose level is the threshold itself. Its seed here is "
