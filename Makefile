@@ -8,7 +8,7 @@ INSTALL = $(PIP) --editable
 # There is a process for each core; threads of linear algebra would only wait for each other.
 ONE_THREAD = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test kernels coverage docs linkcheck lint check dist bench clean
+.PHONY: demo test kernels coverage fuzz docs linkcheck lint check dist bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ordinalrisk demo
@@ -21,6 +21,11 @@ kernels: $(VENV)/.test # compiled once, and not in each process of the tests
 
 coverage: kernels # a quarter slower, so not part of every test run
 	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses auto --dist worksteal --cov --cov-report term-missing:skip-covered
+
+SECONDS ?= 60
+SEED ?= 0
+fuzz: kernels # attacks; what is found is kept in fuzz/regressions, which the tests run again
+	$(ONE_THREAD) $(BIN)/python -m fuzz --seconds $(SECONDS) --seed $(SEED)
 
 docs: $(VENV)/.docs # the site in docs/_build/html; needs no network once installed
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs docs/_build/html

@@ -43,7 +43,7 @@ def check_wheel(wheel):
     info = metadata_file.rpartition("/")[0]
     assert {name for name in files if not name.startswith(f"{info}/")} == package_files()
     assert f"{info}/licenses/LICENSE" in files
-    assert b"ordinalrisk = ordinalrisk.cli:run" in files[f"{info}/entry_points.txt"]
+    assert b"ordinalrisk = ordinalrisk.__main__:run" in files[f"{info}/entry_points.txt"]
     metadata = BytesParser().parsebytes(files[metadata_file])
     assert metadata["Description-Content-Type"] == "text/markdown"
     readme = metadata.get_payload()

@@ -1,6 +1,10 @@
 """A file is replaced whole or not at all, keeps its permissions, and stays where a link points."""
 
+import errno
+import fcntl
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -67,3 +71,95 @@ def test_a_pipe_or_a_folder_is_not_replaced(tmp_path):
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         write(tmp_path / "none" / "file", "new")
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o400])
+def test_permissions_hold_from_the_first_byte(tmp_path, mode):
+    """Nobody reads a private file while it is replaced; its owner may write to the temporary one."""
+    path = tmp_path / "patients"
+    path.write_text("old")
+    path.chmod(mode)
+    with replacing(path) as temporary:
+        assert temporary.stat().st_mode & 0o777 == mode | 0o200
+        temporary.write_text("new")
+    assert (path.stat().st_mode & 0o777, path.read_text()) == (mode, "new")
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o022, 0o644)])
+def test_new_files_have_the_permissions_of_the_umask(tmp_path, umask, mode):
+    before = os.umask(umask)
+    try:
+        with replacing(tmp_path / "new") as temporary:
+            assert temporary.stat().st_mode & 0o777 == mode
+    finally:
+        os.umask(before)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == mode
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from ordinalrisk.atomic import replacing
+with replacing(Path(sys.argv[1])) as temporary:
+    temporary.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("name", ["sets.csv", "x" * 250])
+def test_the_next_write_removes_what_a_killed_process_left(tmp_path, name):
+    for killed in (name, "other.csv"):
+        subprocess.run([sys.executable, "-c", KILLED, tmp_path / killed], check=False)
+    assert len(os.listdir(tmp_path)) == 2
+    write(tmp_path / name, "whole")
+    left = set(os.listdir(tmp_path)) - {name}
+    assert len(left) == 1
+    assert left.pop().startswith(".other.csv.")
+
+
+def test_what_is_still_written_is_not_removed(tmp_path):
+    path = tmp_path / "sets.csv"
+    with replacing(path) as slow:
+        slow.write_text("slow")
+        write(path, "quick")
+        assert slow.read_text() == "slow"
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("sets.csv", "slow")]
+
+
+def test_a_file_that_is_removed_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+    path, lock = tmp_path / "sets.csv", fcntl.flock
+
+    def lock_late(*arguments):
+        monkeypatch.setattr(fcntl, "flock", lock)
+        write(path, "first")
+        lock(*arguments)
+
+    monkeypatch.setattr(fcntl, "flock", lock_late)
+    write(path, "second")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("sets.csv", "second")]
+
+
+def test_nothing_is_removed_where_files_have_no_locks(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    left = tmp_path / ".sets.csv.0123456789ab.tmp"
+    left.touch()
+    write(tmp_path / "sets.csv", "new")
+    assert left.exists()
+
+
+@pytest.mark.parametrize("name", ["x" * 238, "x" * 244, "x" * 255, "ü" * 127], ids=len)
+def test_names_may_be_as_long_as_the_system_allows(tmp_path, name):
+    write(tmp_path / name, "new")
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_links_in_a_circle_are_an_error_of_the_system(tmp_path):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with pytest.raises(OSError, match="symbolic links") as error:
+        write(tmp_path / "a", "new")
+    assert error.value.errno == errno.ELOOP
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]

@@ -372,8 +372,9 @@ def failing_midway(*args, **kwargs):
     raise OSError("no space left on device")
 
 
-def half_written(path, text, **kwargs):
-    path.write_bytes(text[: len(text) // 2].encode())
+def half_written(path, content):
+    with open(path, "wb") as file:
+        file.write(content[: len(content) // 2])
     raise OSError("no space left on device")
 
 
@@ -384,7 +385,7 @@ def interrupted(*args, **kwargs):
 FAILURES = {
     "replacing": (os, "replace", failing_midway, OSError),
     "flushing": (os, "fsync", failing_midway, OSError),
-    "writing": (Path, "write_text", half_written, OSError),
+    "writing": (Path, "write_bytes", half_written, OSError),
     "interrupted": (os, "replace", interrupted, KeyboardInterrupt),
 }
 

@@ -1018,7 +1018,7 @@ def test_parameters_can_not_change_under_a_calibration(draw, name):
 
 def test_nan_is_no_class(draw):
     proba, y = draw(n_classes=3)
-    with pytest.raises(ValueError, match="NaN is none"):
+    with pytest.raises(ValueError, match="nan is not a label"):
         orisk.RiskController(classes=[0, 1, float("nan")]).calibrate(proba, y)
 
 

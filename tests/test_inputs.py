@@ -15,7 +15,7 @@ import torch
 from strategies import RULE_NAMES
 
 import ordinalrisk as orisk
-from ordinalrisk import RiskController
+from ordinalrisk import IntervalSet, RiskController
 from ordinalrisk.arrays import SUM_TOLERANCE, number_type, widened
 from ordinalrisk.labels import ordered_categories
 from ordinalrisk.probabilities import as_matrix
@@ -254,6 +254,72 @@ def test_columns_with_other_names_are_taken_as_they_stand(frame, names):
     assert RiskController(alpha=0.1).calibrate(frame(PROBA, names), Y).risk_curve_ == expected.risk_curve_
 
 
+AROUND = {
+    "before": "p_{}",
+    "after": "{}_proba",
+    "both": "P(Y = {})",
+    "nothing": "{}",
+}
+around = pytest.mark.parametrize("around", AROUND.values(), ids=AROUND)
+SHUFFLED = ["severe", "none", "mild", "moderate"]
+
+
+@each_frame
+@around
+def test_columns_named_after_the_classes_in_another_order_are_refused(frame, around):
+    labels = np.array(NAMES)[Y]
+    right, wrong = ([around.format(name) for name in names] for names in (NAMES, SHUFFLED))
+    controller = RiskController(alpha=0.1, classes=NAMES).calibrate(frame(PROBA, right), labels)
+    for call in (
+        lambda proba: RiskController(alpha=0.1, classes=NAMES).calibrate(proba, labels),
+        lambda proba: RiskController(alpha=0.1, classes=NAMES).calibrate_batches([(proba, labels)]),
+        controller.predict_set,
+        orisk.OnlineRiskController(alpha=0.1, classes=NAMES).predict_set,
+        lambda proba: orisk.compare(proba, labels, classes=NAMES),
+        lambda proba: orisk.weights_for_coverage(proba, labels, 0.8, classes=NAMES),
+        lambda proba: orisk.alpha_for_size(controller, proba, 2),
+    ):
+        with pytest.raises(ValueError, match="columns of proba are in the order") as raised:
+            call(frame(PROBA, wrong))
+        assert f"{right}" in str(raised.value)  # the right order, to copy
+
+
+@pytest.mark.parametrize(
+    ("classes", "names"),
+    [
+        (range(11), [f"p{k}" for k in sorted(range(11), key=str)]),
+        (["grade0", "grade1", "grade2"], ["p_grade1", "p_grade0", "p_grade2"]),
+        ([0, 10, 100], ["x100", "x10", "x0"]),
+        ([True, False], ["is False", "is True"]),
+        ([1.5, 0.5], ["p 0.5", "p 1.5"]),
+    ],
+    ids=str,
+)
+def test_names_hold_the_class_whatever_is_around_it(classes, names):
+    K, y = len(names), [*classes]
+    frame = pd.DataFrame(np.full((K, K), 1 / K), columns=names)
+    with pytest.raises(ValueError, match="columns of proba are in the order"):
+        RiskController(alpha=0.5, classes=[*classes]).calibrate(frame, y)
+
+
+@pytest.mark.parametrize(
+    ("classes", "names"),
+    [
+        ([1, 2, 3], ["p0", "p1", "p2"]),
+        (["a", "aa"], ["xa", "xaa"]),
+        (["0", "00"], ["00", "000"]),
+        (["lo", "hi"], ["q_hi", "p_lo"]),
+        (["lo", "hi"], ["high", "low"]),
+        (["", "a"], ["b", "c"]),
+    ],
+    ids=str,
+)
+def test_names_that_are_not_those_of_the_classes_or_in_order_are_taken_as_they_stand(classes, names):
+    K = len(names)
+    frame = pd.DataFrame(np.full((K, K), 1 / K), columns=names)
+    assert RiskController(alpha=0.5, classes=classes).calibrate(frame, classes).n_rows_ == K
+
+
 # labels
 
 
@@ -287,6 +353,48 @@ LABELS = {
     "torch int32": lambda y: torch.tensor(y, dtype=torch.int32),
     "torch float": lambda y: torch.tensor(y, dtype=torch.float32),
 }
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([0, 1, 2 + 0j]),
+        np.array([0, 1, complex(2)], object),
+        [0, 1, 2 + 0j],
+        torch.tensor([0, 1, 2 + 0j]),
+        pd.Series([0, 1, 2 + 0j]),
+        [b"0", b"1", b"2"],
+    ],
+    ids=lambda labels: type(labels).__name__,
+)
+def test_complex_numbers_and_bytes_are_no_labels(labels):
+    with pytest.raises(ValueError, match=r"y\[\d\] is .*, which is (no label|not one of the classes)"):
+        RiskController(alpha=0.3).calibrate(PROBA[:3, :3] * 0 + 1 / 3, labels)
+    with pytest.raises(ValueError, match="1j is not a label"):
+        RiskController(classes=[0, 1, 1j]).calibrate(PROBA[:3, :3] * 0 + 1 / 3, [0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("classes", "label"),
+    [
+        ([0, 2**63], np.uint64(2**63 + 1)),
+        ([0, 2**63], np.float64(2**63 + 2**12)),
+        ([-1, 2**63], np.uint64(2**63 + 1)),
+        ([0, 2**53 + 1], np.float64(2**53)),
+        ([0.0, float(2**53)], np.int64(2**53 + 1)),
+        ([0, 2**62], np.uint64(2**62 + 1)),
+        ([0, 10**30], np.float64(1e30)),
+    ],
+    ids=str,
+)
+def test_large_labels_are_compared_exactly(classes, label):
+    assert int(label) not in map(int, classes)
+    with pytest.raises(ValueError, match=r"y\[0\] is \S+, which is not one of the classes"):
+        IntervalSet([0], [0], classes).contains(np.array([label]))
+    for position, known in enumerate(classes):
+        here = np.array([known])
+        assert IntervalSet([position], [position], classes).contains(here).tolist() == [True]
+    assert IntervalSet([0], [0], classes).classes.tolist() == classes
 
 
 @pytest.mark.parametrize("held", LABELS.values(), ids=LABELS)

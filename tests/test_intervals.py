@@ -196,8 +196,47 @@ def test_one_row_is_an_interval(sets, classes, i):
 
 @pytest.mark.parametrize("i", [5, -6, [0, 9]], ids=str)
 def test_a_row_that_is_not_there_is_an_index_error(i):
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match="There are 5 rows, none at position"):
         IntervalSet(LOWER, UPPER, range(4))[i]
+
+
+def test_no_rows_have_no_last_one():
+    none = IntervalSet(LOWER, UPPER, range(4))[:0]
+    with pytest.raises(IndexError, match="There are 0 rows, none at position -1") as raised:
+        none[-1]
+    assert isinstance(raised.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [None, "a", b"a", 1.5, True, [[0, 1]], [0.5], ["a"], [True], np.ones(6, bool), np.array(None), ...],
+    ids=repr,
+)
+def test_what_chooses_no_rows_is_an_error(choice):
+    with pytest.raises(
+        ValueError, match="Choose rows by a position, a slice, an array of positions or a mask"
+    ):
+        many(5)[choice]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [0.5],
+        [np.nan],
+        ["0"],
+        [b"0"],
+        [0 + 0j],
+        [None],
+        [2**40],
+        np.ma.array([0], mask=True),
+        pd.Series([pd.NA]),
+    ],
+    ids=repr,
+)
+def test_ends_that_are_no_positions_are_an_error(wrong):
+    with pytest.raises(ValueError, match="lower_index must hold label positions, whole numbers"):
+        IntervalSet(wrong, [0], range(3))
 
 
 def test_iteration_gives_the_rows_in_order(sets):

@@ -245,6 +245,12 @@ def test_copies_are_equal(loss, copied):
     assert again.exact_costs(3) == loss.exact_costs(3)
 
 
+@each_loss
+def test_a_hash_stays_in_its_process(loss):
+    hash(loss)
+    assert "_hash" not in vars(pickle.loads(pickle.dumps(loss)))
+
+
 def test_different_losses_differ():
     assert len(set(LOSSES)) == len(LOSSES)
     for i, loss in enumerate(LOSSES):

@@ -3,11 +3,22 @@
 import math
 from itertools import pairwise
 
+import dask.array
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
-from ordinalrisk import CostTableLoss, DivergenceLoss, IntervalSet, WeightedLoss, metrics
+from ordinalrisk import (
+    CostTableLoss,
+    DivergenceLoss,
+    IntervalSet,
+    OnlineRiskController,
+    RiskController,
+    RiskMonitor,
+    WeightedLoss,
+    metrics,
+)
 from ordinalrisk.losses import as_loss
 from ordinalrisk.metrics import Estimate
 
@@ -105,6 +116,61 @@ def test_centroid_histogram_by_hand():
 
 def test_distance_when_missed_by_hand():
     assert metrics.distance_when_missed(Y, SETS) == pytest.approx(4 / 3, rel=1e-15)
+
+
+# labels that are missing
+
+
+OF_LABELS = [
+    "losses",
+    "risk",
+    "coverage",
+    "class_coverage",
+    "class_risk",
+    "class_size",
+    "distance_when_missed",
+]
+
+
+@pytest.mark.parametrize("name", OF_LABELS)
+def test_missing_labels_are_an_error(name):
+    with pytest.raises(ValueError, match="y is None; pass its values"):
+        getattr(metrics, name)(None, SETS)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, pd.NaT], ids=repr)
+@pytest.mark.parametrize("name", OF_LABELS)
+def test_a_missing_label_is_an_error_with_its_row(name, missing):
+    labels = pd.Series([*Y[:4], missing, Y[5]], dtype=object)
+    with pytest.raises(ValueError, match=r"y\[4\] is .* A label is missing there: leave the row out"):
+        getattr(metrics, name)(labels, SETS)
+
+
+@pytest.mark.parametrize("name", OF_LABELS)
+def test_missing_labels_of_dask_sets_are_an_error(name):
+    proba = np.eye(4)[[0, 1, 2, 3] * 10]
+    controller = RiskController(alpha=0.2).calibrate(proba, [0, 1, 2, 3] * 10)
+    sets = controller.predict_set(dask.array.from_array(proba, chunks=(15, 4)))
+    assert metrics.mean_size(sets) == 1  # which needs no labels
+    with pytest.raises(ValueError, match=r"y must be a dask collection like proba.* got a NoneType"):
+        getattr(metrics, name)(None, sets)
+
+
+def test_missing_labels_are_an_error_wherever_labels_are_taken():
+    proba = np.eye(4)[[0, 1, 2, 3] * 10]
+    online = OnlineRiskController(alpha=0.2, classes=range(4))
+    online.predict_set(proba)
+    for call in (
+        lambda: RiskController(alpha=0.2).calibrate(proba, None),
+        lambda: RiskController(alpha=0.2).calibrate(dask.array.from_array(proba, chunks=(15, 4)), None),
+        lambda: RiskMonitor(alpha=0.2).update(None, SETS),
+        lambda: online.update(None),
+        lambda: online.replay(proba, None),
+        lambda: SETS.contains(None),
+    ):
+        with pytest.raises(ValueError, match=r"y is None; pass its values|y must be a dask collection"):
+            call()
+    assert (online.n_rows_, online.n_pending_) == (40, 40)
 
 
 # by brute force

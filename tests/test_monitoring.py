@@ -131,7 +131,7 @@ def test_no_bet_gains_on_average_while_the_claim_holds(loss, alpha):
     worst = np.unravel_index(costs.argmax(), costs.shape)
     share = alpha / bound
     factors = monitor._bets.factors
-    mean = share * factors[worst] + (1 - share) * factors[0, 0]
+    mean = share * factors(*worst) + (1 - share) * factors(0, 0)
     assert (mean < 1).all()
     assert mean == pytest.approx(np.ones(len(mean)), rel=1e-13)
 

@@ -1,10 +1,15 @@
 """From model output to probabilities: the formulas, their precision, and what is refused."""
 
+import datetime
 import decimal
 import math
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import ordinalrisk as orisk
@@ -312,3 +317,117 @@ def test_as_matrix_turns_other_numbers_into_native_float64(dtype):
 def test_as_matrix_names_the_argument_in_its_messages():
     with pytest.raises(ValueError, match=r"^scores must have shape"):
         as_matrix([1.0], "scores")
+
+
+# the largest numbers
+
+
+LARGEST = np.finfo(np.float64).max
+
+
+@pytest.mark.parametrize("scale", [1e300, 1.7e308, LARGEST], ids=str)
+def test_min_shift_is_the_same_at_every_scale(scale):
+    rows = np.array([[-1.0, 1.0, 0.5], [0.0, 1.0, 1.0], [-1.0, -0.5, 0.0], [1.0, 0.25, -1.0]])
+    np.testing.assert_allclose(min_shift(rows * scale), min_shift(rows), rtol=1e-15)
+    many = np.resize([1.0, -1.0], (1, 5000)) * scale
+    np.testing.assert_allclose(min_shift(many), np.resize([1 / 2500, 0], (1, 5000)), rtol=1e-13)
+
+
+def test_softmax_of_the_largest_logits_is_certain():
+    with np.errstate(all="raise"):
+        assert softmax([[LARGEST, -LARGEST, 0.0]]).tolist() == [[1, 0, 0]]
+        assert softmax([[-LARGEST, -LARGEST]]).tolist() == [[0.5, 0.5]]
+
+
+def test_cumulative_logits_of_the_largest_numbers_are_certain():
+    assert from_cumulative_logits([[LARGEST, -LARGEST]]).tolist() == [[0, 1, 0]]
+    assert from_cumulative_logits([[-LARGEST, -LARGEST]]).tolist() == [[1, 0, 0]]
+    with pytest.raises(ValueError, match="logits must decrease"):
+        from_cumulative_logits([[-LARGEST, LARGEST]])
+
+
+# what is no probability
+
+
+def as_objects(value):
+    return np.array([[value, 0.5]], object)
+
+
+NO_NUMBERS = {
+    "arrow text": pa.table({"a": ["0.5"], "b": [0.5]}),
+    "arrow time": pa.table({"a": pa.array([0], pa.timestamp("s")), "b": [1.0]}),
+    "arrow duration": pa.table({"a": pa.array([0], pa.duration("s")), "b": [1.0]}),
+    "arrow bytes": pa.table({"a": [b"0.5"], "b": [0.5]}),
+    "arrow dictionary": pa.table({"a": pa.array(["0.5"]).dictionary_encode(), "b": [0.5]}),
+    "polars text": pl.DataFrame({"a": ["0.5"], "b": [0.5]}),
+    "polars date": pl.DataFrame({"a": [datetime.date(1970, 1, 2)], "b": [0.0]}),
+    "polars duration": pl.DataFrame({"a": [datetime.timedelta(0)], "b": [1.0]}),
+    "pandas text with NA": pd.DataFrame({"a": ["0.5", pd.NA], "b": [0.5, 0.5]}),
+    "pandas bytes": pd.DataFrame({"a": [b"0.5"], "b": [0.5]}),
+    "pandas time": pd.DataFrame({"a": [pd.Timestamp(0)], "b": [0.5]}),
+    "bytes": as_objects(b"0.5"),
+    "bytearray": as_objects(bytearray(b"0.5")),
+    "numpy bytes": np.array([[b"0.5", b"0.5"]]),
+    "array of text": as_objects(np.array("0.5")),
+    "complex": as_objects(0.5 + 0j),
+    "date": as_objects(datetime.date(1970, 1, 1)),
+    "beyond floats": as_objects(10**400),
+    "signalling NaN": as_objects(decimal.Decimal("sNaN")),
+}
+
+
+@pytest.mark.parametrize("values", NO_NUMBERS.values(), ids=NO_NUMBERS)
+def test_what_is_no_number_is_refused(values):
+    with pytest.raises(ValueError, match=r"proba must hold numbers"):
+        as_matrix(values)
+
+
+NUMBERS = {
+    "arrow decimal": pa.table({"a": [decimal.Decimal("0.5")], "b": [0.5]}),
+    "arrow whole": pa.table({"a": [1], "b": [False]}),
+    "fraction": as_objects(Fraction(1, 2)),
+    "truth value": as_objects(np.bool_(True)),
+    "numpy float": as_objects(np.float32(0.5)),
+}
+
+
+@pytest.mark.parametrize("values", NUMBERS.values(), ids=NUMBERS)
+def test_numbers_of_any_type_are_taken(values):
+    assert as_matrix(values)[0, 0] in (0.5, 1.0)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.table({"a": [0.5, None], "b": [0.5, 0.5]}),
+        pa.table({"a": pa.array([None, None]), "b": [0.5, 0.5]}),
+        pd.DataFrame({"a": [0.5, pd.NA], "b": [0.5, 0.5]}),
+        pd.DataFrame({"a": [0.5, pd.NA], "b": [0.5, 0.5]}, dtype="Float64"),
+        pl.DataFrame({"a": [0.5, None], "b": [0.5, 0.5]}),
+    ],
+    ids=lambda frame: type(frame).__module__,
+)
+def test_a_missing_number_is_nan(values):
+    assert np.isnan(as_matrix(values)[1, 0])
+
+
+@pytest.mark.parametrize(
+    ("rows", "classes", "message"),
+    [
+        (None, [0, 1], "rows must be a sequence"),
+        ("abc", [0, 1], "rows must be a sequence"),
+        ({"0": -1.0}, [0, 1], "rows must be a sequence"),
+        ([None], [0, 1], "Row 0: the candidates must map tokens"),
+        ([{"0": -1.0}], None, "classes must be a sequence of labels"),
+        ([{"0": -1.0}], "01", "classes must be a sequence of labels"),
+        ([{"0": -1.0}], [], "classes is empty"),
+    ],
+    ids=repr,
+)
+def test_what_is_no_log_probabilities_is_an_error(rows, classes, message):
+    with pytest.raises(ValueError, match=message):
+        from_logprobs(rows, classes)
+
+
+def test_log_probabilities_may_come_one_by_one():
+    assert from_logprobs(iter([{"0": -1.0, "1": -1.0}]), range(2)).tolist() == [[0.5, 0.5]]

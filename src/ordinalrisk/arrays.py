@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,12 @@ def to_numpy(values: Any, name: str) -> NDArray[Any]:
 def _to_numpy(values: Any, name: str) -> NDArray[Any]:
     if type(values) is np.ndarray and values.dtype.kind in "biuf":
         return values
+    if values is None:
+        raise ValueError(
+            f"{name} is None; pass its values. A column that does not exist is None if read with get."
+        )
+    if isinstance(values, str | bytes):
+        raise ValueError(f"{name} must hold a value for each row; got the text {values!r}.")
     library = type(values).__module__.partition(".")[0]
     if library == "torch":
         if values.device.type != "cpu":
@@ -55,16 +63,16 @@ def _to_numpy(values: Any, name: str) -> NDArray[Any]:
     if library == "pyarrow" and hasattr(values, "columns"):
         matrix = np.empty((values.num_rows, values.num_columns), order="F")
         for k, column in enumerate(values.columns):
-            try:
-                matrix[:, k] = column.to_numpy(zero_copy_only=False)
-            except (TypeError, ValueError):
+            numbers = as_floats(column.to_numpy(zero_copy_only=False))
+            if numbers is None:
                 raise ValueError(
                     f"Column {values.column_names[k]!r} of {name} must hold numbers; got type {column.type}."
-                ) from None
+                )
+            matrix[:, k] = numbers
         return matrix
     if library == "pandas" and hasattr(values, "columns"):
         array = values.to_numpy()
-        return values.to_numpy(dtype=np.float64, na_value=np.nan) if _holds_missing(array) else array
+        return array
     if library == "dask":
         raise ValueError(
             f"{name} is a dask collection, which calibrate, predict_set and metrics take if all else are "
@@ -72,6 +80,12 @@ def _to_numpy(values: Any, name: str) -> NDArray[Any]:
         )
     if library == "polars" and hasattr(values, "collect"):
         raise ValueError(f"{name} is a lazy frame; pass {name}.collect().")
+    if library == "polars" and hasattr(values, "schema"):
+        for column, kind in values.schema.items():
+            if kind.is_temporal():  # which polars would turn into numbers
+                raise ValueError(f"Column {column!r} of {name} must hold numbers; got type {kind}.")
+    if library == "scipy" and hasattr(values, "toarray"):
+        raise ValueError(f"{name} is a sparse matrix; pass {name}.toarray().")
     if library in ("pandas", "polars"):
         return np.asarray(values.to_numpy())
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
@@ -85,5 +99,33 @@ def _to_numpy(values: Any, name: str) -> NDArray[Any]:
     return plain.view(BFLOAT16) if plain.dtype.name == "bfloat16" else plain
 
 
-def _holds_missing(array: NDArray[Any]) -> bool:
-    return array.dtype == object and any(type(value).__name__ == "NAType" for value in array.flat)
+def as_floats(array: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Numbers as float64, missing ones as NaN; None if there is anything else, such as text or dates.
+
+    Examples
+    --------
+    >>> as_floats(np.array([1, None, Decimal("0.5")], object))
+    array([1. , nan, 0.5])
+    >>> as_floats(np.array(["0.5", 1], object)) is None
+    True
+    """
+    if array.dtype.kind in "biuf":
+        return array.astype(np.float64)
+    if array.dtype != object:
+        return None
+    types = {*map(type, array.flat)}
+    missing = {kind for kind in types if kind.__name__ in ("NoneType", "NAType")}
+    if not all(issubclass(kind, Real | Decimal | np.bool_) for kind in types - missing):
+        return None
+    if missing:
+        places = np.reshape([type(value) in missing for value in array.flat], array.shape)
+        array = np.where(places, np.nan, array)
+    try:
+        return array.astype(np.float64)
+    except (ValueError, OverflowError):  # a decimal NaN that signals, a whole number beyond all floats
+        return None
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for none: None, NaN, pandas' NA or NaT."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.arrays import to_numpy
+from ordinalrisk.arrays import as_floats, to_numpy
 from ordinalrisk.calibration import HighProbability, Promise
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.device import to_host
@@ -223,11 +223,8 @@ def row_weights(values: Any, n_rows: int, name: str = "sample_weight") -> NDArra
         raise ValueError(
             f"{name} must have one weight for each of the {n_rows} rows of proba; got shape {array.shape}."
         )
-    if array.dtype == object and not any(isinstance(value, str) for value in array):
-        array = np.array([np.nan if value is None else value for value in array])
-    if array.dtype.kind not in "biuf":
+    if (weights := as_floats(array)) is None:
         raise ValueError(f"{name} must hold numbers; got an array of type {array.dtype}.")
-    weights = array.astype(np.float64)
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
         row = int(wrong.argmax())
@@ -255,7 +252,7 @@ def checked_class_weights(given: Any, classes: Classes) -> tuple[Fraction, ...]:
     """A weight for each class, from a sequence or by name."""
     if isinstance(given, Mapping):
         values = by_class(given, classes, "class_weight")
-    elif (array := to_numpy(given, "class_weight")).ndim == 1:
+    elif not isinstance(given, str) and (array := to_numpy(given, "class_weight")).ndim == 1:
         values = array.tolist()
     else:
         raise ValueError(f"class_weight must be a weight for each class, or a mapping; got {given!r}.")

@@ -70,9 +70,11 @@ _STRATUM = ("group", "label", "n_rows", "threshold", "curve", "steps")
 _CURVE = ("unit", "bound", "n_rows", "weight", "most_tied", "total", "windows")
 
 
-def write(controller: RiskController, path: str | PathLike[str]) -> None:
-    """Save a calibrated controller."""
-    SCHEMA.write(_values(controller), path)
+def write(
+    controller: RiskController, path: str | PathLike[str], key: str | PathLike[str] | None = None
+) -> None:
+    """Save a calibrated controller; sign it with a private key."""
+    SCHEMA.write(_values(controller), path, key)
 
 
 def text_of(controller: RiskController) -> str:
@@ -80,9 +82,9 @@ def text_of(controller: RiskController) -> str:
     return SCHEMA.text(_values(controller))
 
 
-def read(path: str | PathLike[str]) -> RiskController:
-    """Load a calibrated controller, or nothing."""
-    saved = SCHEMA.read(path)
+def read(path: str | PathLike[str], key: str | PathLike[str] | None = None) -> RiskController:
+    """Load a calibrated controller, or nothing; a public key verifies its signature first."""
+    saved = SCHEMA.read(path, key)
     loss, classes, costs = scale_of(path, saved)
     with naming(path, "growth"):
         growth = growth_of(saved["growth"])

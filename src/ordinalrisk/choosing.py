@@ -15,6 +15,7 @@ from ordinalrisk.exact import as_fraction, decimal_text
 from ordinalrisk.labels import require_column_order
 from ordinalrisk.probabilities import as_matrix
 from ordinalrisk.risk_curve import RiskCurve
+from ordinalrisk.row_index import require_same_rows
 
 
 class SizeNotAttainedError(ValueError):
@@ -152,6 +153,7 @@ def _smallest_alpha(
 ) -> Fraction:
     """The smallest risk on the calibrated curve at which the sizes of the rows' intervals fit."""
     _require_one_curve(controller)
+    require_same_rows(proba=proba, point_labels=point_labels)
     matrix = as_matrix(proba)
     require_column_order(proba, controller.classes_)
     curve: RiskCurve = controller.risk_curve_

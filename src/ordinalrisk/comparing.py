@@ -39,6 +39,7 @@ from ordinalrisk.labels import Classes, class_indices, require_column_order, res
 from ordinalrisk.losses import DivergenceLoss, IntervalLoss, WeightedLoss, as_loss
 from ordinalrisk.probabilities import as_matrix
 from ordinalrisk.risk_curve import RiskCurve
+from ordinalrisk.row_index import require_same_rows
 from ordinalrisk.row_names import RowNames
 from ordinalrisk.splitting import checked_seed, split_folds
 from ordinalrisk.steps import Steps
@@ -163,6 +164,7 @@ def compare(
     >>> controller.calibrate(proba[calibrate], y[calibrate]).threshold_
     0.1099600216519189
     """
+    require_same_rows(proba=proba, y=y, clusters=clusters)
     matrix = as_matrix(to_numpy(proba, "proba"))
     known = resolve_classes(classes, y, matrix.shape[1])
     require_column_order(proba, known)
@@ -205,7 +207,9 @@ def ranked(comparisons: Iterable[Comparison]) -> list[Comparison]:
     [('coverage', 'frontier', 1.67), ('coverage', 'paper', 1.67), ('weights 1..3', ...
     """
     groups: dict[tuple[str, Fraction], list[Comparison]] = {}
-    for comparison in comparisons:
+    for comparison in _items(comparisons, "comparisons must be what compare returned"):
+        if not isinstance(comparison, Comparison):
+            raise ValueError(f"comparisons must be what compare returned; one of them is {comparison!r}.")
         groups.setdefault((comparison.loss_name, as_fraction(comparison.alpha)), []).append(comparison)
     return [
         comparison
@@ -309,7 +313,11 @@ def cross_validated(
 
 def named_rules(growths: Any) -> dict[str, GrowthRule]:
     """Growth rules by name; one that starts from another point label than usual says so in its name."""
-    given = [growths] if isinstance(growths, str | GrowthRule) else [*growths]
+    given = (
+        [growths]
+        if isinstance(growths, str | GrowthRule)
+        else _items(growths, "growths must be growth rules")
+    )
     rules: dict[str, GrowthRule] = {}
     for rule in map(as_growth, given):
         if rule.point == "given":
@@ -451,8 +459,15 @@ def _scenarios(losses: Any, n_classes: int) -> dict[str, IntervalLoss]:
     return {str(name): as_loss(loss) for name, loss in losses.items()}
 
 
+def _items(values: Any, rule: str) -> list[Any]:
+    try:
+        return [*values]
+    except TypeError:
+        raise ValueError(f"{rule}; got {values!r}.") from None
+
+
 def _alphas(alphas: Any, scenarios: Mapping[str, IntervalLoss], n_classes: int) -> list[Number]:
-    given = [alphas] if isinstance(alphas, str | AnyNumber) else [*alphas]
+    given = [alphas] if isinstance(alphas, str | AnyNumber) else _items(alphas, "alphas must be numbers")
     if not given:
         raise ValueError("alphas is empty; give at least one risk to control.")
     for name, loss in scenarios.items():

@@ -6,7 +6,7 @@ nondecreasing, so whoever goes too far has rejected a true hypothesis at one thr
 the data: just above the last safe one. Candidates between two levels have the same losses, so that threshold
 is always among those tested, and no grid and no correction is needed.
 
-All tests are monotone: smaller losses or a larger ``delta`` never turn a rejection around. So the
+All three tests are monotone: smaller losses or a larger ``delta`` never turn a rejection around. So the
 search may bisect where it would have to scan otherwise.
 
 References
@@ -27,6 +27,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ordinalrisk.binomial_tails import (
+    ROUNDING,
+    binomial_p_value,
+    rounding,
+    so_few_are_rare,
+    units_without_loss,
+)
 from ordinalrisk.exact import as_fraction, decimal_text
 from ordinalrisk.steps import last_of_each_level
 
@@ -35,9 +42,10 @@ if TYPE_CHECKING:
 
 BOUNDS = ("binomial", "betting", "hoeffding_bentkus", "dkw")
 
-ROUNDING = 1e-9  # the special functions are off by less, relatively
-UNIT_ROUNDING = 1e-14  # what each unit adds to that: some ten roundings of 2**-53 each
-SMALLEST_DELTA = Fraction(1, 10**300)  # floats end not far below
+SMALLEST_SHARE = Fraction(1, 10**300)  # floats end not far below
+FROM_BOTH_ENDS = "It must be at least 1e-300 away from both."
+MOST_BETS = 10**8  # bets are laid one after the other, some ten nanoseconds each
+_FEW_BETS = 10**6
 BOLDEST = 0.99  # share of the wealth that the largest loss may cost: whoever stakes all never comes back
 BLOCKS = 16  # times that the spread of the losses is estimated anew; 8 and 64 give the same risk to 0.3 %
 
@@ -54,10 +62,10 @@ def checked_bound(bound: str) -> str:
 def checked_delta(delta: Any) -> Fraction:
     """``delta`` as it is written, if it lies between 0 and 1."""
     exact = as_fraction(delta, "delta")
-    if not SMALLEST_DELTA <= exact < 1:
+    if not SMALLEST_SHARE <= exact <= 1 - SMALLEST_SHARE:
         raise ValueError(
             f"delta must lie strictly between 0 and 1; got {decimal_text(exact)}. It is the probability of "
-            "being wrong: for a confidence of 95 % write 0.05."
+            f"being wrong: for a confidence of 95 % write 0.05. {FROM_BOTH_ENDS}"
         )
     return exact
 
@@ -101,31 +109,14 @@ def units_needed(bound: str, alpha: Fraction, delta: Fraction, *, two_valued: bo
     alpha, delta = _checked_alpha(alpha), checked_delta(delta)
     if checked_bound(bound) == "dkw":
         return math.ceil((_dkw_reach(delta, two_valued) / alpha) ** 2)
-    certifies = _bets_on_no_loss_win if bound == "betting" else _no_loss_is_rare
-    return _last_that(lambda n: not certifies(n, alpha, delta)) + 1
-
-
-def binomial_p_value(n_missed: int, n: int, alpha: Fraction) -> float:
-    r""":math:`P(\mathrm{Binom}(n, \alpha) \le c)`: how likely so few misses are at a risk of ``alpha``.
-
-    Examples
-    --------
-    >>> binomial_p_value(0, 2, Fraction(1, 2))
-    0.25
-    """
-    from scipy.special import betainc
-
-    if n_missed < 0:
-        return 0.0
-    if n_missed >= n:
-        return 1.0
-    return float(betainc(n - n_missed, n_missed + 1, float(1 - alpha)))
+    return _bets_without_loss(alpha, delta) if bound == "betting" else units_without_loss(alpha, delta)
 
 
 def binomial_budget(n: int, alpha: Fraction, delta: Fraction) -> int:
     r"""The most misses ``c`` with :math:`P(\mathrm{Binom}(n, \alpha) \le c) \le \delta`; -1 if there is none.
 
-    For losses that are 0 or ``B``. Exact: where rounding could decide, the sum is taken in whole numbers.
+    For losses that are 0 or ``B``. No rounding decides: whole numbers or long decimals do where it could, and
+    a tie of very many units that even those can't prove counts as too many misses.
 
     Examples
     --------
@@ -135,7 +126,7 @@ def binomial_budget(n: int, alpha: Fraction, delta: Fraction) -> int:
     -1
     """
     alpha, delta = _checked_alpha(alpha), checked_delta(delta)
-    return _last_that(lambda missed: missed < n and _so_few_are_rare(missed, n, alpha, delta))
+    return _last_that(lambda missed: so_few_are_rare(missed, n, alpha, delta))
 
 
 def hoeffding_bentkus_p_value(mean: Fraction, n: int, alpha: Fraction) -> float:
@@ -167,7 +158,7 @@ def hoeffding_bentkus_budget(n: int, alpha: Fraction, delta: Fraction, unit: Fra
     Fraction(20, 1)
     """
     alpha, delta = _checked_alpha(alpha), checked_delta(delta)
-    if not _no_loss_is_rare(n, alpha, delta):
+    if n < units_without_loss(alpha, delta):
         return -unit
     enough = _shaved(delta, n)
 
@@ -265,11 +256,16 @@ def betting_threshold(steps: UnitSteps, scale: Fraction, alpha: Fraction, delta:
     32.0
     """
     alpha, delta, n = _checked_alpha(alpha), checked_delta(delta), steps.n_units
+    if n > MOST_BETS:
+        raise ValueError(
+            f"Betting takes at most {MOST_BETS} rows or clusters; got {n}. Take the bound "
+            '"hoeffding_bentkus", which is nearly as tight for so many.'
+        )
     losses = _relative(steps.by, scale)
     order = np.lexsort((steps.unit, losses, steps.at))
     at, losses, place = steps.at[order], losses[order], steps.unit[order]
-    _require_bounded(place, losses, n)
-    spread = _spread_before(at, place, losses, n, float(alpha))
+    _require_bounded(place, losses)
+    spread = _spread_before(at, place, losses, n, _as_float(alpha))
     n_paid = np.concatenate([[0], last_of_each_level(at) + 1])  # at each candidate
 
     def wins(candidate: int) -> bool:
@@ -285,21 +281,17 @@ def betting_threshold(steps: UnitSteps, scale: Fraction, alpha: Fraction, delta:
 
 
 def _checked_alpha(alpha: Fraction) -> Fraction:
-    if not 0 < alpha < 1:
+    if not SMALLEST_SHARE <= alpha <= 1 - SMALLEST_SHARE:
         raise ValueError(
             "alpha must lie strictly between 0 and 1 as a share of the largest loss; "
-            f"got {decimal_text(alpha)}. Divide it by B."
+            f"got {decimal_text(alpha)}. Divide it by B. {FROM_BOTH_ENDS}"
         )
     return alpha
 
 
-def _rounding(n: int) -> float:
-    return ROUNDING + n * UNIT_ROUNDING
-
-
 def _shaved(delta: Fraction, n: int) -> float:
     """``delta`` less what rounding may have taken from a p-value, so that every error is on the safe side."""
-    return float(delta) / (1 + _rounding(n))
+    return float(delta) / (1 + rounding(n))
 
 
 def _last_that(holds: Callable[[int], bool]) -> int:
@@ -316,22 +308,25 @@ def _last_that(holds: Callable[[int], bool]) -> int:
     return holding
 
 
-def _so_few_are_rare(n_missed: int, n: int, alpha: Fraction, delta: Fraction) -> bool:
-    """Whether ``P(Binom(n, alpha) <= n_missed) <= delta``, exactly."""
-    ratio = binomial_p_value(n_missed, n, alpha) / float(delta)
-    if abs(ratio - 1) > _rounding(n):
-        return ratio < 1
-    missed, total = alpha.numerator, alpha.denominator
-    ways = sum(math.comb(n, c) * missed**c * (total - missed) ** (n - c) for c in range(n_missed + 1))
-    return bool(ways * delta.denominator <= delta.numerator * total**n)
+def _bets_without_loss(alpha: Fraction, delta: Fraction) -> int:
+    """The fewest bets that win if no unit has a loss: nearly all of them are the largest."""
+    share = _as_float(alpha)
+    growth = math.log1p(_largest_bet(share) * share)
+    n = _last_that(lambda n: n * growth < -math.log(_shaved(delta, n))) + 1
+
+    def win(n: int) -> bool:
+        return _wins(np.zeros(n), np.array([_largest_spread(share)]), alpha, delta)
+
+    if n <= _FEW_BETS:  # the bets themselves know how they are rounded
+        while not win(n):
+            n += 1
+        while win(n - 1):
+            n -= 1
+    return n
 
 
-def _no_loss_is_rare(n: int, alpha: Fraction, delta: Fraction) -> bool:
-    return _so_few_are_rare(0, n, alpha, delta)
-
-
-def _bets_on_no_loss_win(n: int, alpha: Fraction, delta: Fraction) -> bool:
-    return _wins(np.zeros(n), np.full(n, _largest_spread(float(alpha))), alpha, delta)
+def _as_float(alpha: Fraction) -> float:
+    return min(float(alpha), 1 - 2.0**-53)  # 1 itself would be an infinite bet
 
 
 def _dkw_reach(delta: Fraction, two_valued: bool) -> Fraction:
@@ -362,8 +357,14 @@ def _totals(place: NDArray[np.int64], losses: Floats, n: int) -> Floats:
     return np.bincount(place, losses, n).astype(np.float64, copy=False)  # numpy counts nothing in integers
 
 
-def _require_bounded(place: NDArray[np.int64], losses: Floats, n: int) -> None:
-    largest = float(_totals(place, losses, n).max(initial=0.0))
+def _totals_above_zero(place: NDArray[np.int64], losses: Floats) -> Floats:
+    """The same of the units that have steps, however many others there are."""
+    units, number = np.unique(place, return_inverse=True)
+    return _totals(number, losses, len(units))
+
+
+def _require_bounded(place: NDArray[np.int64], losses: Floats) -> None:
+    largest = float(_totals_above_zero(place, losses).max(initial=0.0))
     if largest > 1 + ROUNDING:
         raise ValueError(
             f"A unit's loss reaches {largest:.6g} times the largest loss, B; betting needs losses up to B. "
@@ -382,43 +383,53 @@ def _largest_spread(alpha: float) -> float:
 
 
 def _spread_before(at: Floats, place: NDArray[np.int64], losses: Floats, n: int, alpha: float) -> Floats:
-    """For each unit, the spread around ``alpha`` of the losses of units in earlier blocks.
+    """For each block, the spread around ``alpha`` of the losses of units in earlier blocks.
 
     They are taken at the largest threshold at which the mean of those units is at most ``alpha``, as if
     ``1 / alpha`` more had been seen, as spread out as losses can be.
     """
-    spread = np.empty(n)
+    spread = np.empty(BLOCKS)
     for block in range(BLOCKS):
-        start, stop = block * n // BLOCKS, (block + 1) * n // BLOCKS
+        start = block * n // BLOCKS
         earlier = np.flatnonzero(place < start)
         above = np.searchsorted(np.cumsum(losses[earlier]), alpha * start, side="right")
         if above < len(earlier):  # the steps at one level are paid together
             above = np.searchsorted(at[earlier], at[earlier[above]], side="left")
         paid = earlier[:above]
-        around = _totals(place[paid], losses[paid], start) - alpha
-        variance = alpha * (1 - alpha + math.fsum((around**2).tolist())) / (1 + alpha * start)
-        spread[start:stop] = min(math.sqrt(variance), _largest_spread(alpha))
+        around = _totals_above_zero(place[paid], losses[paid]) - alpha
+        squares = [*(around**2).tolist(), *_product(start - len(around), alpha * alpha)]
+        variance = alpha * (1 - alpha + math.fsum(squares)) / (1 + alpha * start)
+        spread[block] = min(math.sqrt(variance), _largest_spread(alpha))
     return spread
+
+
+def _product(count: int, value: float) -> tuple[float, float]:
+    """Two floats that add up to the product exactly."""
+    exact = count * Fraction(value)
+    near = float(exact)
+    return near, float(exact - Fraction(near))
 
 
 def _wins(losses: Floats, spread: Floats, alpha: Fraction, delta: Fraction) -> bool:
     share = _shaved(delta, len(losses))
-    return bool(_compiled()(losses, spread, float(alpha), share, _largest_bet(float(alpha))))
+    risk = _as_float(alpha)
+    return bool(_compiled()(losses, spread, risk, share, _largest_bet(risk)))
 
 
 def _bets_reach_goal(losses: Floats, spread: Floats, alpha: float, share: float, largest_bet: float) -> bool:
     """Whether the wealth, as a share of the goal, ever reaches 1."""
-    n = len(losses)
+    n, n_blocks = len(losses), len(spread)
     at_best = math.log1p(largest_bet * alpha) * (1 + 1e-9)
-    for t in range(n):
-        left = n - t
-        missing = -math.log(share)
-        if missing > left * at_best:
-            return False
-        bet = min(math.sqrt(2 * missing / left) / spread[t], largest_bet)
-        share *= 1 + bet * (alpha - losses[t])
-        if share >= 1:
-            return True
+    for block in range(n_blocks):
+        for t in range(block * n // n_blocks, (block + 1) * n // n_blocks):
+            left = n - t
+            missing = -math.log(share)
+            if missing > left * at_best:
+                return False
+            bet = min(math.sqrt(2 * missing / left) / spread[block], largest_bet)
+            share *= 1 + bet * (alpha - losses[t])
+            if share >= 1:
+                return True
     return False
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from os import PathLike
@@ -26,7 +26,7 @@ from ordinalrisk.calibration import (
 from ordinalrisk.combining import require_parts_suffice, require_theorem
 from ordinalrisk.confidence_bounds import checked_bound, checked_delta
 from ordinalrisk.cost_table import CostTable
-from ordinalrisk.device import beside, to_host
+from ordinalrisk.device import beside, on_device, to_host
 from ordinalrisk.exact import as_fraction, as_number, decimal_text
 from ordinalrisk.growth import as_growth
 from ordinalrisk.guarantees import Guarantee, guarantee_of, guarantee_of_all
@@ -36,6 +36,7 @@ from ordinalrisk.labels import Classes, as_classes, class_indices, require_colum
 from ordinalrisk.lazy import is_dask
 from ordinalrisk.losses import as_loss
 from ordinalrisk.probabilities import as_matrix
+from ordinalrisk.row_index import require_same_rows
 from ordinalrisk.score_columns import ScoreColumns
 from ordinalrisk.splitting import checked_seed
 from ordinalrisk.thresholds import Thresholds
@@ -233,7 +234,9 @@ class RiskController:
             A tensor on a GPU is calibrated with on the GPU, a dask array or frame where its partitions are;
             then ``y`` and ``groups`` are dask collections too, cut in the same places.
         y : array-like of shape (n,)
-            The true labels.
+            The true labels. They belong to the rows of ``proba`` by position, and so does all that has a
+            value for each row. Row indexes of pandas or dask must agree where two inputs have one: the same
+            labels in another order are an error, other labels a warning.
         groups : array-like of shape (n,), optional
             The group of each row. Each group gets its own threshold, and its own guarantee.
         clusters : array-like of shape (n,), optional
@@ -288,6 +291,14 @@ class RiskController:
                     more_alphas=more_alphas,
                 )
             )
+        require_same_rows(
+            proba=proba,
+            y=y,
+            groups=groups,
+            clusters=clusters,
+            sample_weight=sample_weight,
+            point_labels=point_labels,
+        )
         matrix, labels, classes = self.checked_rows(proba, y, self.classes)
         calibrator = self.calibrator(classes, class_weight=class_weight)
         checked_more_alphas(more_alphas, CostTable.of(self.loss, len(classes)))
@@ -322,8 +333,10 @@ class RiskController:
         if self.growth.point == "given":
             raise ValueError('Batches bring no point labels; with point="given" use calibrate on all rows.')
         classes, calibrator = self.classes, None
-        for proba, y in batches:
-            matrix, labels, classes = self.checked_rows(to_numpy(proba, "proba"), y, classes)
+        for proba, y in _pairs(batches):
+            require_same_rows(proba=proba, y=y)
+            host = to_numpy(proba, "proba") if on_device(proba) else proba  # which refuses it
+            matrix, labels, classes = self.checked_rows(host, y, classes)
             if calibrator is None:
                 calibrator = self.calibrator(classes)
             calibrator.add(matrix, labels)
@@ -434,6 +447,7 @@ class RiskController:
                 point_labels=point_labels,
             )
             return lazy  # type: ignore[no-any-return]
+        require_same_rows(proba=proba, groups=groups, sample_weight=sample_weight, point_labels=point_labels)
         matrix = as_matrix(proba)
         self.require_classes(matrix.shape[1])
         require_column_order(proba, self.classes_)
@@ -502,13 +516,18 @@ class RiskController:
         self._require_calibrated()
         return self._thresholds.values
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, key: str | PathLike[str] | None = None) -> None:
         """Write the calibration to a JSON file, whole or not at all.
+
+        The file has a digest of every field, which finds accidents. The digests have no key: anybody can edit
+        the file and compute them again. Sign the file where somebody else could replace it.
 
         Parameters
         ----------
         path : path
             Of the file. One that is there is replaced.
+        key : path, optional
+            An Ed25519 private key in PEM. The signature goes to the same name with ``.sig`` after it.
 
         Examples
         --------
@@ -522,16 +541,20 @@ class RiskController:
         True
         """
         self._require_calibrated()
-        calibration_file.write(self, path)
+        calibration_file.write(self, path, key)
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> RiskController:
+    def load(cls, path: str | PathLike[str], *, key: str | PathLike[str] | None = None) -> RiskController:
         """Read a calibration that :meth:`save` wrote; its predictions are the same bit for bit.
+
+        Without a key, a file that was forged with care is loaded like any other.
 
         Parameters
         ----------
         path : path
             Of the file.
+        key : path, optional
+            The Ed25519 public key in PEM. The signature is verified before anything in the file is used.
 
         Returns
         -------
@@ -541,7 +564,8 @@ class RiskController:
         Raises
         ------
         ValueError
-            If the file was cut, edited or written by another schema; it names the field.
+            If the file was cut, edited or written by another schema; it names the field. With a key, if the
+            signature is missing or does not match.
 
         Warns
         -----
@@ -559,7 +583,7 @@ class RiskController:
         >>> same.predict_set(proba) == controller.predict_set(proba)
         True
         """
-        return calibration_file.read(path)
+        return calibration_file.read(path, key)
 
     def checked_rows(self, proba: Any, y: Any, classes: Any) -> tuple[Any, Any, Classes]:
         """Checked probabilities, the positions of the labels, and the classes these are positions in."""
@@ -690,3 +714,12 @@ class RiskController:
 
     def _repr_html_(self) -> str:
         return html_repr.controller_html(self)
+
+
+def _pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
+    if not isinstance(batches, Iterable) or isinstance(batches, str | bytes | Mapping | np.ndarray):
+        raise ValueError(f"batches must be pairs (proba, y); got a {type(batches).__name__}.")
+    for number, batch in enumerate(batches):
+        if not isinstance(batch, tuple | list) or len(batch) != 2:
+            raise ValueError(f"Batch {number} must be a pair (proba, y); got a {type(batch).__name__}.")
+        yield batch[0], batch[1]

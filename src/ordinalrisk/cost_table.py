@@ -12,20 +12,26 @@ exactly, and rounded once; no term is negative, so the sums are monotone in floa
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
+from collections.abc import Iterable
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.exact import decimal_text
+from ordinalrisk.exact import decimal_text, require_bits, require_classes
 
 if TYPE_CHECKING:
     from ordinalrisk.losses import IntervalLoss
 
 ExactTable = tuple[tuple[Fraction, ...], ...]
 LARGEST_COST = Fraction(np.finfo(np.float64).max)
+_CACHED_BYTES = 2**26  # of tables that are kept for the next call; the last one is kept whatever its size
+_BYTES_OF_A_COST = 48  # its rational, whole, floating-point and ranked forms and its two gains
+_EXACT_IN_FLOATS = 2**53
 
 
 class GainTables(NamedTuple):
@@ -53,25 +59,33 @@ class CostTable:
     """An exact cost table ``G`` and what is derived from it."""
 
     def __init__(self, exact: ExactTable) -> None:
-        self.exact = exact_table_checked(exact)
+        self.exact = exact
+        self.units, per_unit = whole_costs(exact)
+        self.unit = Fraction(1, per_unit)
         self.n_classes = len(exact)
         if self.bound > LARGEST_COST:
             raise ValueError("The largest cost is too large for a float; use normalize=True or larger units.")
 
+    unit: Fraction
+    """The largest ``1 / m``, ``m`` a whole number, of which every cost is a whole multiple."""
+
+    units: NDArray[Any]
+    """``G`` in whole multiples of ``unit``; Python integers where 64 bits are too few."""
+
     @staticmethod
     def of(loss: IntervalLoss, n_classes: int) -> CostTable:
         """The table of ``loss`` for so many classes."""
-        return _table_of(loss, n_classes)
+        return _kept(loss, n_classes)
 
     @cached_property
     def values(self) -> NDArray[np.float64]:
         """``G`` in floating point, each entry correctly rounded."""
-        return np.array([[cost / self.unit.denominator for cost in row] for row in self._whole])
+        return self._rounded(self.units)
 
     @cached_property
     def bound(self) -> Fraction:
         """``B``, the largest cost."""
-        return max(max(row) for row in self._whole) * self.unit
+        return int(self.units.max()) * self.unit
 
     def two_valued(self, label: int | None = None) -> bool:
         """Whether every miss costs the same, of any truth or of this one."""
@@ -83,72 +97,120 @@ class CostTable:
         return self.bound if label is None else int(self.units[label].max()) * self.unit
 
     @cached_property
-    def unit(self) -> Fraction:
-        """The largest rational of which every cost is a whole multiple."""
-        return Fraction(1, math.lcm(*(cost.denominator for row in self.exact for cost in row)))
-
-    @cached_property
-    def units(self) -> NDArray[Any]:
-        """``G`` in whole multiples of ``unit``; Python integers where 64 bits are too few."""
-        return np.array(self._whole, dtype=np.int64 if self.bound / self.unit < 2**62 else object)
-
-    @cached_property
-    def _whole(self) -> list[list[int]]:
-        """The costs in units: as exact as rationals, and many times faster."""
-        per_unit = self.unit.denominator
-        return [[cost.numerator * (per_unit // cost.denominator) for cost in row] for row in self.exact]
-
-    @cached_property
     def gains(self) -> GainTables:
         """What the kernels read."""
-        K, G, per_unit = self.n_classes, self._whole, self.unit.denominator
+        K, G = self.n_classes, self.units
         left, right = np.zeros((K, K)), np.zeros((K, K))
-        for j in range(K):  # Python divides whole numbers with one rounding
-            for i in range(j + 1) if j < K - 1 else ():
-                left[j, i] = (G[i][j + 1] - G[i][j]) / per_unit
-            for i in range(j, K) if j > 0 else ():
-                right[j, i] = (G[i][j - 1] - G[i][j]) / per_unit
+        left[:-1] = np.tril(self._rounded((G[:, 1:] - G[:, :-1]).T))
+        right[1:] = np.triu(self._rounded((G[:, :-1] - G[:, 1:]).T), 1)
         weights = _off_diagonal_constants(G)
         return GainTables(
             left=left,
             right=right,
             shape=_shape(left, right),
-            mode_weights=np.array([weight / per_unit for weight in weights]) if weights else np.ones(K),
-            rank=np.array([_ranks(row) for row in G]),
+            mode_weights=np.ones(K) if weights is None else self._rounded(weights),
+            rank=np.array([np.unique(row, return_inverse=True)[1] for row in G]),
             weighted=weights is not None,
             bound=float(self.bound),
         )
 
+    def _rounded(self, whole: NDArray[Any]) -> NDArray[np.float64]:
+        """So many units in floating point, each rounded once."""
+        per_unit = self.unit.denominator
+        if self.units.dtype != object and max(per_unit, int(self.units.max())) <= _EXACT_IN_FLOATS:
+            return whole / per_unit
+        quotients = [number / per_unit for number in whole.ravel().tolist()]  # Python rounds whole ones once
+        return np.array(quotients, np.float64).reshape(whole.shape)
 
-@lru_cache(maxsize=256)
-def _table_of(loss: IntervalLoss, n_classes: int) -> CostTable:
-    return CostTable(loss.exact_costs(n_classes))
+
+_cache: OrderedDict[tuple[IntervalLoss, int], CostTable] = OrderedDict()
+_changing_cache = Lock()
 
 
-def exact_table_checked(table: ExactTable) -> ExactTable:
-    """The table itself if risk can be controlled with it, else an error that says where it fails."""
+def _kept(loss: IntervalLoss, n_classes: int) -> CostTable:
+    """The table that was last made of an equal loss, or a new one in place of those that were used least."""
+    with _changing_cache:
+        if (loss, n_classes) in _cache:
+            _cache.move_to_end((loss, n_classes))
+            return _cache[loss, n_classes]
+    table = CostTable(loss.exact_costs(n_classes))
+    with _changing_cache:
+        _cache[loss, n_classes] = table
+        while len(_cache) > 1 and sum(map(_n_bytes, _cache.values())) > _CACHED_BYTES:
+            _cache.popitem(last=False)
+    return table
+
+
+def _n_bytes(table: CostTable) -> int:
+    wide = int(table.units.max()).bit_length() // 8 if table.units.dtype == object else 0
+    return table.n_classes**2 * (_BYTES_OF_A_COST + wide)
+
+
+def whole_costs(table: ExactTable) -> tuple[NDArray[Any], int]:
+    """The costs as whole numbers, and how many of these make 1, if risk can be controlled with the table.
+
+    Examples
+    --------
+    >>> whole_costs(((Fraction(0), Fraction(1, 6)), (Fraction(1, 4), Fraction(0))))
+    (array([[0, 2],
+           [3, 0]]), 12)
+    """
     K = len(table)
-    if K < 2:
-        raise ValueError(f"A cost table needs at least two classes; got {K}.")
+    require_classes(K)
     for y, row in enumerate(table):
         if len(row) != K:
             raise ValueError(
                 f"A cost table must be square; it has {K} rows, but row {y} has length {len(row)}."
             )
-        if row[y] != 0:
-            raise ValueError(
-                f"A covered label costs nothing, but the cost table has {decimal_text(row[y])} at row {y}, "
-                f"column {y}; the diagonal must be 0."
-            )
-        for near, far in [*((k, k - 1) for k in range(y, 0, -1)), *((k, k + 1) for k in range(y, K - 1))]:
-            if row[far] < row[near]:
-                closer, further = decimal_text(row[near]), decimal_text(row[far])
-                raise ValueError(
-                    f"Row {y} of the cost table decreases away from its diagonal, from {closer} in column "
-                    f"{near} to {further} in column {far}: "
-                    "such a loss voids the guarantee. Costs must not fall as the miss grows."
-                )
-    return table
+    distinct = {id(cost): cost for row in table for cost in row}  # tables repeat a few costs many times
+    per_unit = common_denominator(distinct.values())
+    number = {i: cost.numerator * (per_unit // cost.denominator) for i, cost in distinct.items()}
+    largest = max(map(abs, number.values()))
+    require_bits(largest.bit_length(), len(distinct))
+    rows = [[number[id(cost)] for cost in row] for row in table]
+    whole = np.array(rows, dtype=np.int64 if largest < 2**62 else object)
+    _require_controllable(whole, table)
+    return whole, per_unit
+
+
+def common_denominator(numbers: Iterable[Fraction]) -> int:
+    """The least common multiple of the denominators.
+
+    Examples
+    --------
+    >>> common_denominator([Fraction(1, 6), Fraction(3, 4)])
+    12
+    """
+    common = 1
+    for denominator in {number.denominator for number in numbers}:
+        common = math.lcm(common, denominator)
+        require_bits(common.bit_length())
+    return common
+
+
+def _require_controllable(whole: NDArray[Any], table: ExactTable) -> None:
+    """Refuse costs on the diagonal and rows that fall away from it; the first row is named."""
+    K = len(whole)
+    falls = whole[:, 1:] < whole[:, :-1]
+    upper = np.triu(np.ones((K, K), bool))[:, :-1]
+    wrong = np.where(upper, falls, whole[:, :-1] < whole[:, 1:])
+    costly = np.diagonal(whole) != 0
+    if not (wrong.any() or costly.any()):
+        return
+    y = int((wrong.any(axis=1) | costly).argmax())
+    row = table[y]
+    if row[y] != 0:
+        raise ValueError(
+            f"A covered label costs nothing, but the cost table has {decimal_text(row[y])} at row {y}, "
+            f"column {y}; the diagonal must be 0."
+        )
+    left = [k for k in range(y - 1, -1, -1) if wrong[y, k]]
+    near, far = (left[0] + 1, left[0]) if left else (int(wrong[y].argmax()), int(wrong[y].argmax()) + 1)
+    raise ValueError(
+        f"Row {y} of the cost table decreases away from its diagonal, from {decimal_text(row[near])} in "
+        f"column {near} to {decimal_text(row[far])} in column {far}: "
+        "such a loss voids the guarantee. Costs must not fall as the miss grows."
+    )
 
 
 def _shape(left: NDArray[np.float64], right: NDArray[np.float64]) -> int:
@@ -160,15 +222,8 @@ def _shape(left: NDArray[np.float64], right: NDArray[np.float64]) -> int:
     return RUNNING if carried_left and carried_right else FULL
 
 
-def _ranks(costs: list[int]) -> list[int]:
-    """Small integers in the order of the costs, so that kernels can tell exactly which are equal."""
-    rank = {cost: r for r, cost in enumerate(sorted(set(costs)))}
-    return [rank[cost] for cost in costs]
-
-
-def _off_diagonal_constants(table: list[list[int]]) -> list[int] | None:
+def _off_diagonal_constants(table: NDArray[Any]) -> NDArray[Any] | None:
     """The class weights if the table is a weighted loss, else None."""
-    constants = [{cost for k, cost in enumerate(row) if k != y} for y, row in enumerate(table)]
-    if any(len(costs) > 1 for costs in constants):
-        return None
-    return [costs.pop() for costs in constants]
+    weights = np.append(table[:-1, -1], table[-1, 0])
+    off_diagonal = ~np.eye(len(table), dtype=bool)
+    return weights if (table == weights[:, None])[off_diagonal].all() else None

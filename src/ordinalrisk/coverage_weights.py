@@ -36,6 +36,7 @@ from ordinalrisk.labels import Classes, class_indices, require_column_order, res
 from ordinalrisk.losses import WeightedLoss
 from ordinalrisk.probabilities import as_matrix
 from ordinalrisk.risk_curve import RiskCurve
+from ordinalrisk.row_index import require_same_rows
 from ordinalrisk.tally import Tally
 from ordinalrisk.text_table import Table
 
@@ -148,6 +149,7 @@ def weights_for_coverage(
         4     0.9    0.9068       1
     alpha 0.06306, mean size 2.829
     """
+    require_same_rows(proba=proba, y=y)
     matrix = as_matrix(to_numpy(proba, "proba"))
     known = resolve_classes(classes, y, matrix.shape[1])
     require_column_order(proba, known)
@@ -304,7 +306,7 @@ def _targets(targets: Any, classes: Classes) -> tuple[Fraction | None, ...]:
     elif isinstance(targets, str | AnyNumber):
         given = [targets] * len(labels)
     else:
-        given = [*targets] if isinstance(targets, Iterable) else []
+        given = [*targets] if isinstance(targets, Iterable) and getattr(targets, "ndim", 1) != 0 else []
         if len(given) != len(labels):
             raise ValueError(
                 f"targets must be one number, a number for each of the {len(labels)} classes, or a mapping "

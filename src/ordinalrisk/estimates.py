@@ -250,4 +250,4 @@ def _tail(confidence: float) -> float:
     """The probability that the mean lies beyond one end."""
     if not isinstance(confidence, Real) or not 0 < confidence < 1:
         raise ValueError(f"confidence must lie strictly between 0 and 1; got {confidence!r}.")
-    return (1 - confidence) / 2
+    return float(1 - confidence) / 2

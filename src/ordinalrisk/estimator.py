@@ -29,6 +29,7 @@ from ordinalrisk.guarantees import Guarantee
 from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.labels import Classes, as_classes, class_indices, ordered_categories, resolve_classes
 from ordinalrisk.probabilities import as_matrix
+from ordinalrisk.row_index import require_same_rows
 from ordinalrisk.row_names import RowNames
 from ordinalrisk.splitting import Rows, split_rows
 
@@ -171,7 +172,14 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if isinstance(self.estimator, FrozenEstimator):
             return self.calibrate(X, y, groups=groups, clusters=clusters)
         _require_probabilities(self.estimator)
+        if y is None:
+            raise ValueError(
+                "OrdinalRiskClassifier requires y to be passed, but the target y is None; pass its labels."
+            )
+        require_same_rows(X=X, y=y, groups=groups, clusters=clusters, **fit_params)
         order = self._label_order(y)
+        if X is None or getattr(X, "shape", None) == ():
+            raise ValueError(f"X must have a row for each label; got {X!r}.")
         X, y = indexable(X, column_or_1d(to_numpy(y, "y"), warn=True))
         random = check_random_state(self.random_state)
         split_seed = int(random.randint(2**31))
@@ -179,6 +187,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if order is None:
             _warn_if_alphabetical(controller.classes)
         indices = class_indices(y, controller.classes, len(y))
+        if groups is not None:
+            RowNames("groups").numbered(groups, len(y))  # which refuses what is wrong in any row
         held_out, train = self._split(len(y), clusters, split_seed)
         _warn_of_absent_classes(controller.classes, indices, train, held_out)
         if _routing_enabled():
@@ -239,6 +249,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         else:
             self._require_fitted()
             estimator, classes = self.estimator_, self.controller_.classes_
+        require_same_rows(X=X, y=y, groups=groups, clusters=clusters, sample_weight=sample_weight)
         order = self._label_order(y)
         if order is None and isinstance(self.estimator, FrozenEstimator):
             _warn_if_alphabetical(classes)

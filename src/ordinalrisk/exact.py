@@ -2,10 +2,13 @@
 
 A guarantee is decided by comparing a total loss with a budget. Both are rationals here, so that no
 rounding and no tolerance takes part in the decision.
+
+Exact numbers can be small to write and large to compute with, so those that come from outside have limits.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import Decimal
 from fractions import Fraction
@@ -14,11 +17,22 @@ from typing import Any
 import numpy as np
 
 Number = int | float | Fraction | Decimal
-_LARGEST_EXPONENT = 1_000  # beyond all floats; numbers with more digits would only take long
+
+MOST_DIGITS = 4_300  # in a whole number, above and below the bar of a ratio; Python reads no more from text
+LARGEST_EXPONENT = 1_000  # of ten: beyond all floats
+LARGEST_POWER = 100  # of a distance: already only the farthest misses count
+MOST_CLASSES = 5_000  # a cost table of so many takes about a gigabyte
+MOST_ROWS = 10**12  # floats hold all whole numbers up to some thousand times that
+_MOST_BITS = 20_000  # of a cost as a whole number of units
+_MOST_BITS_IN_ALL = 2**31  # of all distinct costs of a table
+_TOO_LONG = 10**MOST_DIGITS
+_NUMBER = re.compile(r"[+-]?(?:\d+/\d+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?(\d+))?)", re.ASCII)
 
 
 def as_fraction(value: Any, name: str = "value") -> Fraction:
     """The rational that ``value`` spells out in decimals.
+
+    Numbers may have up to 4,300 digits and an exponent of ten of up to 1,000.
 
     Examples
     --------
@@ -26,14 +40,71 @@ def as_fraction(value: Any, name: str = "value") -> Fraction:
     Fraction(29, 100)
     >>> as_fraction("1/3")
     Fraction(1, 3)
+    >>> as_fraction("1e999999999", "alpha")
+    Traceback (most recent call last):
+    ValueError: alpha is too long a number: at most 4300 digits and an exponent of ten up to 1000 are allowed.
     """
+    if isinstance(value, int | Fraction) and not isinstance(value, bool):
+        return _not_too_long(Fraction(value), name)
     text = str(value)
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{name} must be a finite number; got {value!r:.100}.")
+    exponent = (found[1] or "").lstrip("0")
+    if len(exponent) > 4 or int(exponent or 0) > LARGEST_EXPONENT:
+        raise _too_long(name)
+    if max(map(len, re.split("[./eE]", text))) > MOST_DIGITS + 1:
+        raise _too_long(name)
     try:
-        if (exponent := re.search(r"[eE]([+-]?\d+)$", text)) and abs(int(exponent[1])) > _LARGEST_EXPONENT:
-            raise ValueError
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise ValueError(f"{name} must be a finite number; got {value!r}.") from None
+        return _not_too_long(Fraction(text), name)
+    except ZeroDivisionError:
+        raise ValueError(f"{name} must be a finite number; got {value!r:.100}.") from None
+    except ValueError:  # Python reads no such whole number
+        raise _too_long(name) from None
+
+
+def is_written_as_number(text: str) -> bool:
+    """Whether a text is a decimal or a ratio, however long.
+
+    Examples
+    --------
+    >>> [is_written_as_number(text) for text in ("0.1", "1/3", "1e999999", "1_000", " 1", "nan")]
+    [True, True, True, False, False, False]
+    """
+    return _NUMBER.fullmatch(text) is not None
+
+
+def _not_too_long(exact: Fraction, name: str) -> Fraction:
+    if max(abs(exact.numerator), exact.denominator) >= _TOO_LONG:
+        raise _too_long(name)
+    return exact
+
+
+def _too_long(name: str) -> ValueError:
+    return ValueError(
+        f"{name} is too long a number: at most {MOST_DIGITS} digits and an exponent of ten up to "
+        f"{LARGEST_EXPONENT} are allowed."
+    )
+
+
+def require_classes(n_classes: int) -> None:
+    """Refuse a number of classes for which no cost table is made."""
+    if not isinstance(n_classes, int | np.integer) or n_classes < 2:
+        raise ValueError(f"A cost table needs at least two classes; got {n_classes!r}.")
+    if n_classes > MOST_CLASSES:
+        raise ValueError(
+            f"There are {n_classes} classes; at most {MOST_CLASSES} are supported. Merge adjacent ones."
+        )
+
+
+def require_bits(n_bits: int, n_numbers: int = 1) -> None:
+    """Refuse costs that take too many bits as whole numbers."""
+    if n_bits > _MOST_BITS or n_bits * n_numbers > _MOST_BITS_IN_ALL:
+        most = min(_MOST_BITS, _MOST_BITS_IN_ALL // n_numbers)
+        raise ValueError(
+            f"The costs have too many digits in common units: {n_bits} bits each, at most {most} are "
+            "supported. Round weights, positions or costs, or take a smaller power."
+        )
 
 
 def as_number(value: Any, name: str = "value") -> Number:
@@ -65,7 +136,7 @@ def from_json(value: Any) -> Number:
 
 
 def decimal_text(value: Fraction) -> str:
-    """A short decimal if ``value`` has one, else the ratio.
+    """A short decimal if ``value`` has one, else the ratio; an approximation of what is too long to write.
 
     Examples
     --------
@@ -74,6 +145,9 @@ def decimal_text(value: Fraction) -> str:
     """
     try:
         near = float(value)
+        if as_fraction(near) == value:
+            return repr(near).removesuffix(".0")
     except OverflowError:
-        return str(value)
-    return repr(near).removesuffix(".0") if as_fraction(near) == value else str(value)
+        near = math.inf if value > 0 else -math.inf
+    too_long = max(abs(value.numerator), value.denominator) >= _TOO_LONG
+    return f"about {near!r}" if too_long else str(value)

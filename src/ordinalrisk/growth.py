@@ -22,6 +22,7 @@ from ordinalrisk.kernels import InvalidRow
 from ordinalrisk.labels import class_indices
 from ordinalrisk.losses import as_loss
 from ordinalrisk.probabilities import as_matrix, raise_invalid_row
+from ordinalrisk.row_index import require_same_rows
 from ordinalrisk.steps import Steps
 
 POINT_RULES = ("mode", "bayes", "median", "given")
@@ -84,6 +85,7 @@ class GrowthRule(ABC):
         >>> FrontierGrowth().levels([[0.1, 0.2, 0.4, 0.3]])
         array([[0.1, 0.2, inf, 0.3]])
         """
+        require_same_rows(proba=proba, point_labels=point_labels)
         matrix = as_matrix(proba)
         costs = CostTable.of(as_loss(loss), matrix.shape[1])
         return self.row_levels(matrix, costs, self.given_points(point_labels, matrix))

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk import device, html_repr
+from ordinalrisk.arrays import as_floats, to_numpy
 from ordinalrisk.device import beside, on_device, to_host
 from ordinalrisk.labels import Classes, as_classes, class_indices
+from ordinalrisk.splitting import is_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +32,10 @@ class Interval(NamedTuple):
 
     lower: Any
     upper: Any
+
+
+class NoSuchRowError(IndexError, ValueError):
+    """An :class:`IntervalSet` has no such rows."""
 
 
 class IntervalSet:
@@ -234,10 +240,29 @@ class IntervalSet:
     @overload
     def __getitem__(self, rows: slice | NDArray[Any] | list[Any]) -> IntervalSet: ...
     def __getitem__(self, rows: Any) -> Interval | IntervalSet:
-        lower, upper = self.lower_index[rows], self.upper_index[rows]
+        if not isinstance(rows, slice) and not is_whole(rows):
+            rows = self._chosen(rows)
+        try:
+            lower, upper = self.lower_index[rows], self.upper_index[rows]
+        except IndexError:
+            raise NoSuchRowError(f"There are {len(self)} rows, none at position {rows!r}.") from None
         if np.ndim(lower) == 0:
             return Interval(*self.classes[[int(lower), int(upper)]].tolist())
         return IntervalSet.of(lower, upper, self.classes)
+
+    def _chosen(self, rows: Any) -> NDArray[Any]:
+        """Positions, or a mask, as an array."""
+        try:
+            array = to_numpy(to_host(rows), "rows")
+        except ValueError:
+            array = np.empty((), object)
+        is_mask = array.dtype == bool and array.shape == (len(self),)
+        if array.ndim != 1 or not (is_mask or array.dtype.kind in "iu" or not array.size):
+            raise NoSuchRowError(
+                f"Choose rows by a position, a slice, an array of positions or a mask of all {len(self)} "
+                f"rows; got {rows!r}."
+            )
+        return array if array.size else array.astype(np.int64)
 
     def __iter__(self) -> Iterator[Interval]:
         host = self.cpu()
@@ -269,16 +294,14 @@ class IntervalSet:
 
 def _positions(values: Any, name: str) -> NDArray[np.int32]:
     """Whole numbers as int32, or an error: nothing is truncated or wrapped."""
-    array = np.asarray(to_host(values))
+    array = to_numpy(to_host(values), name)
     if array.dtype == np.int32:
         return _read_only(array)
-    try:
+    floats = as_floats(array)
+    if floats is not None:
         with np.errstate(invalid="ignore"):
-            positions = array.astype(np.int32)
-        whole = bool((positions == array).all())
-    except (TypeError, ValueError, OverflowError):
-        whole = False
-    if not whole:
+            positions = floats.astype(np.int32)
+    if floats is None or not (positions == floats).all():
         raise ValueError(f"{name} must hold label positions, whole numbers; got {values!r}.")
     return _read_only(positions)
 

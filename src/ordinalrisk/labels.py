@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk import device
-from ordinalrisk.arrays import to_numpy, widened
+from ordinalrisk.arrays import is_missing, to_numpy, widened
 from ordinalrisk.device import on_device, to_host
 from ordinalrisk.probabilities import RowError
 
@@ -19,18 +19,26 @@ Classes = NDArray[Any]
 def as_classes(classes: Any, name: str = "classes") -> Classes:
     """The classes as a one-dimensional array of distinct labels, in the order given."""
     if isinstance(classes, list | tuple):  # as they are: numpy would turn numbers among strings into strings
-        items = [label.item() if isinstance(label, np.generic) else label for label in classes]
+        items: Any = [label.item() if isinstance(label, np.generic) else label for label in classes]
+    elif classes is None or isinstance(classes, str | bytes) or np.ma.is_masked(classes):
+        items = None
     else:
         items = to_numpy(classes, name).tolist()
     if not isinstance(items, list) or any(isinstance(item, list | tuple | np.ndarray) for item in items):
         raise ValueError(f"{name} must be a sequence of labels in order; got {classes!r}.")
-    if any(label != label for label in items):
-        raise ValueError(f"{name} must be labels; NaN is none.")
+    if not items:
+        raise ValueError(f"{name} is empty; name the labels in order.")
+    for label in items:
+        if not _is_label(label) or (label is not None and is_missing(label)):
+            raise ValueError(f"{name} must be labels; {label!r} is not a label.")
     repeated = [label for i, label in enumerate(items) if label in items[:i]]
     if repeated:
         raise ValueError(f"{name} must be distinct; {repeated[0]!r} is there more than once.")
     kinds = {type(label) for label in items}
-    return np.array(items, dtype=None if len(kinds) == 1 else object)
+    array = np.array(items, dtype=None if len(kinds) == 1 else object)
+    if kinds == {int} and array.dtype.kind == "f":  # of which large whole numbers would be rounded
+        return np.array(items, object)
+    return array
 
 
 def ordered_categories(y: Any) -> list[Any] | None:
@@ -75,7 +83,7 @@ def class_indices(
         )
     if on_device(labels):
         indices: Any = device.class_indices(labels, classes)
-    elif labels.dtype.kind in "biuf" and classes.dtype.kind in "biuf":
+    elif labels.dtype.kind in "biuf" and classes.dtype.kind in "biuf" and _exact_as_floats(classes):
         indices = _numeric_indices(labels, classes)
     else:
         position = {label: k for k, label in enumerate(classes.tolist())}
@@ -83,7 +91,7 @@ def class_indices(
     if len(indices) and indices.min() < 0:
         row = int(to_host(indices < 0).argmax())
         label = labels[row].item() if hasattr(labels[row], "item") else labels[row]
-        if label is None or str(label) in ("nan", "<NA>", "NaT"):
+        if is_missing(label):
             remedy = " A label is missing there: leave the row out."
         elif _are_positions(labels, classes):
             remedy = f" If these are positions, pass np.array(classes)[{name}]."
@@ -104,25 +112,51 @@ def _are_positions(labels: Any, classes: Classes) -> bool:
 
 
 def require_column_order(proba: Any, classes: Classes) -> None:
-    """Refuse a frame whose columns are named like the classes but stand in another order."""
+    """Refuse a frame with columns that are named like the classes but stand in another order.
+
+    A column is named like a class if its name is that of the class, or if all names have the same text before
+    and after that of the class, as in ``p_low, p_high``.
+    """
     pyarrow = type(proba).__module__.startswith("pyarrow")
     names = getattr(proba, "column_names" if pyarrow else "columns", None)
     if names is None:
         return
     columns, labels = [str(name) for name in names], [str(label) for label in classes]
-    if columns != labels and sorted(columns) == sorted(labels):
+    orders = _orders_by_name(columns, labels)
+    if orders and columns not in orders:
+        pick = f"proba.select({orders[0]})" if pyarrow else f"proba[{orders[0]}]"
         raise ValueError(
             f"The columns of proba are in the order {columns}, the classes in the order {labels}; "
-            "pass proba[list(classes)]."
+            f"pass {pick}."
         )
+
+
+def _orders_by_name(columns: list[str], labels: list[str]) -> list[list[str]]:
+    """The columns in the order of the classes, for each text around the classes that makes their names."""
+    extra, rest = divmod(sum(map(len, columns)) - sum(map(len, labels)), max(len(labels), 1))
+    if len(columns) != len(labels) or extra < 0 or rest:
+        return []
+    wanted, name = sorted(columns), columns[0]
+    around = {(name[:k], name[len(name) - extra + k :]) for k in range(extra + 1)}
+    orders = [[f"{before}{label}{after}" for label in labels] for before, after in sorted(around)]
+    return [order for order in orders if sorted(order) == wanted]
 
 
 def _hashable(labels: NDArray[Any], name: str) -> list[Any]:
     items: list[Any] = labels.tolist()
     for row, label in enumerate(items):
-        if not isinstance(label, Hashable):
+        if not _is_label(label):
             raise ValueError(f"{name}[{row}] is {label!r}, which is no label.")
     return items
+
+
+def _is_label(value: Any) -> bool:
+    return isinstance(value, Hashable) and not isinstance(value, complex)
+
+
+def _exact_as_floats(classes: Classes) -> bool:
+    """Whether numbers of any type can be compared with the classes without rounding two of them to one."""
+    return bool(len(classes)) and bool((np.abs(classes.astype(np.float64)) < 2**53).all())
 
 
 def _numeric_indices(labels: NDArray[Any], classes: Classes) -> NDArray[np.int64]:

@@ -8,23 +8,34 @@ downstream knows where a table came from.
 from __future__ import annotations
 
 import decimal
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ordinalrisk.arrays import to_numpy
-from ordinalrisk.cost_table import CostTable, ExactTable, exact_table_checked
-from ordinalrisk.exact import Number, as_fraction, as_number, from_json, to_json
+from ordinalrisk.cost_table import CostTable, ExactTable, common_denominator, whole_costs
+from ordinalrisk.exact import (
+    LARGEST_POWER,
+    Number,
+    as_fraction,
+    as_number,
+    from_json,
+    require_bits,
+    require_classes,
+    to_json,
+)
 
 # Irrational costs (a fractional power of a distance) are part of the loss's definition: rounding them to
 # this many digits with decimal arithmetic makes them the same on every machine.
 _IRRATIONAL_DIGITS = 15
+_MOST_IRRATIONAL = 50_000  # they take some seconds
 
 
 class IntervalLoss(ABC):
@@ -65,15 +76,20 @@ class IntervalLoss(ABC):
         >>> WeightedLoss([0.1, 0.3]).exact_costs(2)
         ((Fraction(0, 1), Fraction(1, 3)), (Fraction(1, 1), Fraction(0, 1)))
         """
-        if n_classes < 2:
-            raise ValueError(f"A cost table needs at least two classes; got {n_classes}.")
+        require_classes(n_classes)
         table = self._natural_costs(n_classes)
-        bound = max(max(row) for row in table)
+        distinct = {id(cost): cost for row in table for cost in row}  # tables repeat a few costs many times
+        per_unit = common_denominator(distinct.values())
+        bound = max(cost.numerator * (per_unit // cost.denominator) for cost in distinct.values())
         if bound == 0:
             raise ValueError(f"{self!r} costs nothing whatever happens; some cost must be positive.")
-        if not self.normalize or bound == 1:
+        if not self.normalize or bound == per_unit:
             return table
-        return tuple(tuple(cost / bound for cost in row) for row in table)
+        share = {
+            i: Fraction(cost.numerator * (per_unit // cost.denominator), bound)
+            for i, cost in distinct.items()
+        }
+        return tuple(tuple([share[id(cost)] for cost in row]) for row in table)
 
     def cost_table(self, n_classes: int) -> NDArray[np.float64]:
         """The table ``G`` in floating point.
@@ -120,15 +136,22 @@ class IntervalLoss(ABC):
     @cached_property
     def _exact_fields(self) -> tuple[Any, ...]:
         """The parameters as the rationals they spell out: 0.1 is 1/10 and not the binary fraction near it."""
-        return tuple(_exactly(getattr(self, field.name)) for field in fields(self))  # type: ignore[arg-type]
+        return _exactly(tuple(getattr(self, field.name) for field in fields(self)), {})  # type: ignore
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, IntervalLoss) or type(other) is not type(self):
             return NotImplemented
         return self._exact_fields == other._exact_fields
 
-    def __hash__(self) -> int:
+    @cached_property
+    def _hash(self) -> int:
         return hash((type(self), self._exact_fields))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_hash"}  # it differs elsewhere
 
     def __repr__(self) -> str:
         given = [
@@ -190,10 +213,8 @@ class WeightedLoss(IntervalLoss):
         weights = (1,) * n_classes if self.weights is None else self.weights
         if len(weights) != n_classes:
             raise ValueError(f"WeightedLoss has {len(weights)} weights, but there are {n_classes} classes.")
-        h = [as_fraction(weight) for weight in weights]
-        return tuple(
-            tuple(h[y] if k != y else Fraction(0) for k in range(n_classes)) for y in range(n_classes)
-        )
+        h, zero = [as_fraction(weight) for weight in weights], (Fraction(0),)
+        return tuple((h[y],) * y + zero + (h[y],) * (n_classes - 1 - y) for y in range(n_classes))
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -208,7 +229,7 @@ class DivergenceLoss(IntervalLoss):
     Parameters
     ----------
     power : number
-        The exponent ``p > 0``; 1 in the paper.
+        The exponent ``p > 0``, at most 100; 1 in the paper.
     positions : sequence of numbers, optional
         Where the labels lie, strictly increasing: years, euros, grades. By default ``0, 1, ..., K-1``.
     under, over : number
@@ -258,6 +279,8 @@ class DivergenceLoss(IntervalLoss):
         )
         if self.power <= 0:
             raise ValueError(f"power must be positive; got {self.power}.")
+        if self.power > LARGEST_POWER:
+            raise ValueError(f"power must be at most {LARGEST_POWER}; got {self.power}.")
         if self.under < 0 or self.over < 0:
             raise ValueError(f"under and over must not be negative; got {self.under} and {self.over}.")
         if self.under == 0 and self.over == 0:
@@ -274,13 +297,24 @@ class DivergenceLoss(IntervalLoss):
                 f"DivergenceLoss has {len(positions)} positions, but there are {n_classes} classes."
             )
         v = [as_fraction(position) for position in positions]
-        under, over = as_fraction(self.under), as_fraction(self.over)
+        under, over, power = (as_fraction(value) for value in (self.under, self.over, self.power))
+        part = common_denominator(v)
+        places = [position.numerator * (part // position.denominator) for position in v]
+        require_bits(math.ceil(power * max(part, places[-1] - places[0]).bit_length()))
+        distances = {there - here for i, here in enumerate(places) for there in places[i:]}
+        if power.denominator > 1 and len(distances) > _MOST_IRRATIONAL:
+            raise ValueError(
+                f"A fractional power of {len(distances)} distances takes too long; at most "
+                f"{_MOST_IRRATIONAL} are supported. Take a whole power or evenly spaced positions."
+            )
+        cost = {distance: _power(distance, part, power) for distance in distances}
+        above = cost if over == 1 else {distance: over * cost[distance] for distance in distances}
+        below = cost if under == 1 else {distance: under * cost[distance] for distance in distances}
         return tuple(
             tuple(
-                (under if k < y else over) * _power(abs(v[y] - v[k]), as_fraction(self.power))
-                for k in range(n_classes)
+                [below[here - there] for there in places[:y]] + [above[there - here] for there in places[y:]]
             )
-            for y in range(n_classes)
+            for y, here in enumerate(places)
         )
 
 
@@ -318,18 +352,25 @@ class CostTableLoss(IntervalLoss):
     kind: ClassVar[str] = "table"
 
     def __init__(self, table: ArrayLike | Iterable[Any], normalize: bool = True) -> None:
+        known: dict[Any, Number] = {}
         rows = [
-            _numbers(row, f"row {y} of the cost table") or () for y, row in enumerate(_items(table, "table"))
+            _numbers(row, f"row {y} of the cost table", known) or ()
+            for y, row in enumerate(_items(table, "table"))
         ]
         _freeze(self, table=tuple(rows), normalize=_flag(normalize))
-        exact_table_checked(tuple(tuple(as_fraction(cost) for cost in row) for row in self.table))
+        whole_costs(self._exact_table)
 
     def _natural_costs(self, n_classes: int) -> ExactTable:
         if len(self.table) != n_classes:
             raise ValueError(
                 f"CostTableLoss has {len(self.table)} rows and columns, but there are {n_classes} classes."
             )
-        return tuple(tuple(as_fraction(cost) for cost in row) for row in self.table)
+        return self._exact_table
+
+    @property
+    def _exact_table(self) -> ExactTable:
+        table: ExactTable = self._exact_fields[0]
+        return table
 
 
 LOSSES: dict[str, type[IntervalLoss]] = {
@@ -370,12 +411,12 @@ def loss_from_dict(description: dict[str, Any]) -> IntervalLoss:
     return loss(**parameters)
 
 
-@lru_cache(maxsize=1024)
-def _power(base: Fraction, exponent: Fraction) -> Fraction:
-    if exponent.denominator == 1 or base == 0:
-        return base**exponent.numerator
+def _power(distance: int, part: int, power: Fraction) -> Fraction:
+    """``(distance / part) ** power``."""
+    if power.denominator == 1 or distance == 0:
+        return Fraction(distance**power.numerator, part**power.numerator)
     with decimal.localcontext(prec=2 * _IRRATIONAL_DIGITS) as context:
-        value = _quotient(base) ** _quotient(exponent)
+        value = _quotient(Fraction(distance, part)) ** _quotient(power)
         context.prec = _IRRATIONAL_DIGITS
         return Fraction(+value)
 
@@ -393,17 +434,27 @@ def _items(values: Any, name: str) -> list[Any]:
     if hasattr(values, "columns") or type(values).__module__.partition(".")[0] == "torch":
         values = to_numpy(values, name)  # frames iterate over their columns, a cost table is read by rows
     try:
-        if isinstance(values, Mapping | Set | str):
+        if isinstance(values, Mapping | Set | str | bytes):
             raise TypeError
         return list(values)
     except TypeError:
         raise ValueError(f"{name} must be a sequence of numbers; got {values!r}.") from None
 
 
-def _numbers(values: Any, name: str) -> tuple[Number, ...] | None:
+def _numbers(values: Any, name: str, known: dict[Any, Number] | None = None) -> tuple[Number, ...] | None:
+    """The numbers as Python's; those in ``known`` are not read again."""
     if values is None:
         return None
-    return tuple(as_number(value, f"{name}[{i}]") for i, value in enumerate(_items(values, name)))
+    known = {} if known is None else known
+    numbers = []
+    for i, value in enumerate(_items(values, name)):
+        if not isinstance(value, int | float | np.number):
+            numbers.append(as_number(value, f"{name}[{i}]"))
+            continue
+        if (type(value), value) not in known:
+            known[type(value), value] = as_number(value, f"{name}[{i}]")
+        numbers.append(known[type(value), value])
+    return tuple(numbers)
 
 
 def _flag(value: Any) -> bool:
@@ -412,10 +463,15 @@ def _flag(value: Any) -> bool:
     return bool(value)
 
 
-def _exactly(value: Any) -> Any:
+def _exactly(value: Any, known: dict[Any, Fraction]) -> Any:
+    """The value with each number in it as a rational; equal ones are one object."""
     if isinstance(value, tuple):
-        return tuple(_exactly(item) for item in value)
-    return value if value is None or isinstance(value, bool) else as_fraction(value)
+        return tuple([_exactly(item, known) for item in value])
+    if value is None or isinstance(value, bool):
+        return value
+    if (type(value), value) not in known:
+        known[type(value), value] = as_fraction(value)
+    return known[type(value), value]
 
 
 def _text(value: Any) -> str:

@@ -263,7 +263,7 @@ def mean_size(sets: IntervalSet, *, confidence: float | None = None) -> Value:
     >>> mean_size(IntervalSet([0, 1], [0, 2], classes=[0, 1, 2]))
     1.5
     """
-    return _tally(None, sets).mean_size(confidence)
+    return _tally_of_sets(sets).mean_size(confidence)
 
 
 @_on_host
@@ -289,7 +289,7 @@ def size_histogram(sets: IntervalSet, *, confidence: float | None = None) -> Val
     >>> size_histogram(IntervalSet([0, 1], [0, 2], classes=[0, 1, 2]))
     array([0.5, 0.5, 0. ])
     """
-    return _tally(None, sets).size_histogram(confidence)
+    return _tally_of_sets(sets).size_histogram(confidence)
 
 
 @_on_host
@@ -315,7 +315,7 @@ def centroid_histogram(sets: IntervalSet, *, confidence: float | None = None) ->
     >>> centroid_histogram(IntervalSet([0, 1], [0, 2], classes=[0, 1, 2]))
     array([0.5, 0. , 0. , 0.5, 0. ])
     """
-    return _tally(None, sets).centroid_histogram(confidence)
+    return _tally_of_sets(sets).centroid_histogram(confidence)
 
 
 @_on_host
@@ -352,12 +352,25 @@ def _tally(y: Any, sets: Any) -> Tally:
     if is_lazy_set(sets):
         tally: Tally = sets.tally(y)
         return tally
-    return Tally.of(sets.lower_index if y is None else _label_indices(y, sets), sets)
+    return Tally.of(_label_indices(y, sets), sets)
+
+
+def _tally_of_sets(sets: Any) -> Tally:
+    """The counts of sets alone: each row counts as one with the first label of its set as the truth."""
+    if is_lazy_set(sets):
+        tally: Tally = sets.tally_of_sets()
+        return tally
+    _require_sets(sets)
+    return Tally.of(sets.lower_index, sets)
 
 
 def _label_indices(y: Any, sets: IntervalSet) -> NDArray[np.int64]:
+    _require_sets(sets)
+    return class_indices(y, sets.classes, len(sets))
+
+
+def _require_sets(sets: Any) -> None:
     if not isinstance(sets, IntervalSet):
         raise ValueError(
-            f"Metrics take the labels first and then an IntervalSet; got a {type(sets).__name__}."
+            f"Metrics take the labels first and then an IntervalSet; got a {type(sets).__name__} as sets."
         )
-    return class_indices(y, sets.classes, len(sets))

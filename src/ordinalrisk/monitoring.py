@@ -31,10 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.calibration import checked_alpha
-from ordinalrisk.confidence_bounds import checked_delta
+from ordinalrisk.confidence_bounds import SMALLEST_SHARE, checked_delta
 from ordinalrisk.cost_table import CostTable
 from ordinalrisk.device import to_host
-from ordinalrisk.exact import as_fraction, as_number, from_json, to_json
+from ordinalrisk.exact import as_fraction, as_number, decimal_text, from_json, to_json
 from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.labels import Classes, as_classes, class_indices
 from ordinalrisk.losses import as_loss
@@ -53,7 +53,7 @@ _BET_AT_ONCE = 0.5
 _PATIENCE = 1000.0
 _DOWN_EACH_ROW, _DOWN_IN_SUM = 1 - Fraction(1, 2**48), 1 - 2.0**-40
 _RICHEST = 1e300
-_ROWS_AT_ONCE = 65_536
+_ROWS_AT_ONCE, _BETS_AT_ONCE = 65_536, 2**20
 _SMALLEST_BET = Fraction(1, 32)
 _LARGEST_STAKE = Fraction(1, 2)
 
@@ -234,9 +234,10 @@ class RiskMonitor:
         bets = self._begun("update")
         nearest = np.clip(labels, sets.lower_index, sets.upper_index)
         self._lost += sum(bets.costs.units[labels, nearest].tolist())
-        for start in range(0, len(labels), _ROWS_AT_ONCE):
-            here = slice(start, start + _ROWS_AT_ONCE)
-            self._watch(bets.factors[labels[here], nearest[here]])
+        at_once = min(_ROWS_AT_ONCE, _BETS_AT_ONCE // len(bets.sizes))
+        for start in range(0, len(labels), at_once):
+            here = slice(start, start + at_once)
+            self._watch(bets.factors(labels[here], nearest[here]))
         return self.alarm_
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -371,10 +372,18 @@ class _Bets:
     def __init__(self, costs: CostTable, alpha: Fraction, classes: Classes) -> None:
         self.costs, self.classes = costs, classes
         claim = checked_alpha(alpha, costs.bound) / costs.bound
+        if claim < SMALLEST_SHARE:
+            raise ValueError(f"alpha must be at least 1e-300 of the largest loss; got {decimal_text(alpha)}.")
         self.sizes = _bet_sizes(claim)
-        self.factors: Floats = np.array(
-            [[_factors(cost / costs.bound - claim, self.sizes) for cost in row] for row in costs.exact]
-        )
+        distinct, which = np.unique(costs.units.ravel(), return_inverse=True)
+        shares = [Fraction(cost, int(distinct[-1])) for cost in distinct.tolist()]
+        self._factors: Floats = np.array([_factors(share - claim, self.sizes) for share in shares])
+        self._which = which.reshape(costs.units.shape)
+
+    def factors(self, labels: NDArray[np.int64], nearest: NDArray[np.int64]) -> Floats:
+        """What these truths and nearest labels multiply the bets by: a row for each."""
+        found: Floats = self._factors[self._which[labels, nearest]]
+        return found
 
 
 def _bet_sizes(claim: Fraction) -> list[Fraction]:
@@ -396,7 +405,13 @@ def _bet_sizes(claim: Fraction) -> list[Fraction]:
 
 def _factors(surplus: Fraction, sizes: list[Fraction]) -> list[float]:
     """``1 + size * surplus`` for each size, rounded down by more than a row's rounding errors add up to."""
-    return [float((1 + size * surplus) * _DOWN_EACH_ROW) for size in sizes]
+    down, lost, in_all = _DOWN_EACH_ROW, surplus.numerator, surplus.denominator
+    return [  # Python divides whole numbers with one rounding
+        (size.denominator * in_all + size.numerator * lost)
+        * down.numerator
+        / (size.denominator * in_all * down.denominator)
+        for size in sizes
+    ]
 
 
 def _newly_bet(row: int) -> float:
@@ -407,7 +422,8 @@ def _newly_bet(row: int) -> float:
 
 def _wealth_after(wealth: Floats, factors: Floats, row: int) -> Floats:
     """What the bets, on the first axis, have after a row; in equal shares of all wealth at the start."""
-    after: Floats = np.minimum((wealth + _newly_bet(row)) * factors, _RICHEST)
+    with np.errstate(over="ignore"):
+        after: Floats = np.minimum((wealth + _newly_bet(row)) * factors, _RICHEST)
     return after
 
 

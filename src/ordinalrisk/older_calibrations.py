@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import math
 import warnings
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.cost_table import CostTable
+from ordinalrisk.exact import as_fraction, require_classes
 from ordinalrisk.losses import loss_from_dict
 
 SHUFFLED_BY_DATA = (
@@ -24,9 +24,12 @@ _OTHER_TIES = (
     "again."
 )
 
+_MOST_UNITS = 10**7  # they are put in order once more, which takes some seconds
+
 
 def from_schema_4(values: dict[str, Any]) -> dict[str, Any]:
     """Number units in the order in which they bet: schema 4 kept the order of the rows."""
+    require_classes(len(values["classes"]))
     costs = CostTable.of(loss_from_dict(values["loss"]), len(values["classes"]))
     if values["growth"]["name"] == "paper" and costs.gains.weighted:
         warnings.warn(_OTHER_TIES, stacklevel=5)
@@ -37,7 +40,9 @@ def _with_places(stratum: dict[str, Any]) -> dict[str, Any]:
     steps, curve = stratum["steps"], stratum["curve"]
     if steps is None:
         return stratum
-    scale = Fraction(curve["unit"]) / Fraction(curve["bound"])
+    if not 0 <= curve["n_rows"] <= _MOST_UNITS:
+        raise ValueError(f"it has {curve['n_rows']} units, at most {_MOST_UNITS} are read; calibrate again")
+    scale = as_fraction(curve["unit"]) / as_fraction(curve["bound"])
     at, unit = np.array(steps["at"], np.float64), np.array(steps["unit"], np.int64)
     losses = np.array([float(by * scale) for by in steps["by"]], np.float64)
     places = _places_by_digest(at, unit, losses, curve["n_rows"])

@@ -56,13 +56,14 @@ from ordinalrisk.arrays import to_numpy
 from ordinalrisk.calibration import checked_alpha
 from ordinalrisk.controller import RiskController
 from ordinalrisk.cost_table import CostTable
-from ordinalrisk.device import to_host
+from ordinalrisk.device import on_device, to_host
 from ordinalrisk.exact import as_fraction, as_number, from_json, to_json
 from ordinalrisk.growth import GrowthRule, as_growth
 from ordinalrisk.intervals import IntervalSet
 from ordinalrisk.labels import Classes, as_classes, class_indices, require_column_order, resolve_classes
 from ordinalrisk.losses import as_loss
 from ordinalrisk.probabilities import as_matrix
+from ordinalrisk.row_index import require_same_rows
 from ordinalrisk.saved_document import OlderSchema, Schema
 from ordinalrisk.saved_parts import (
     count_of,
@@ -74,6 +75,7 @@ from ordinalrisk.saved_parts import (
     scale_of,
     total_of,
 )
+from ordinalrisk.splitting import is_whole
 
 _FIELDS_1 = ("classes", "loss", "growth", "alpha", "rate", "n_rows", "total_loss", "start", "place", "theta")
 
@@ -288,6 +290,7 @@ class OnlineRiskController:
         >>> controller.n_rows_, controller.n_pending_
         (2, 2)
         """
+        require_same_rows(proba=proba, point_labels=point_labels)
         matrix = as_matrix(proba)
         K = matrix.shape[1]
         run = self._new_run(np.arange(K)) if self._run is None else self._run
@@ -380,6 +383,7 @@ class OnlineRiskController:
         >>> controller.risk_
         0.3333333333333333
         """
+        require_same_rows(proba=proba, y=y, point_labels=point_labels)
         matrix = as_matrix(proba)
         run = self._run
         classes = resolve_classes(self.classes if run is None else run.classes, y, matrix.shape[1])
@@ -743,17 +747,17 @@ class _Run:
 
 
 def _require_counts(n_rows: int, pending: int) -> None:
-    if n_rows < 1:
+    if not is_whole(n_rows) or n_rows < 1:
         raise ValueError(f"A mean loss is that of at least one row; got n_rows={n_rows!r}.")
-    if pending < 1:
+    if not is_whole(pending) or pending < 1:
         raise ValueError(f"pending must be at least 1, the row that is handed out; got {pending!r}.")
 
 
 def _length(y: Any) -> int:
-    try:
-        return len(y)
-    except TypeError:
-        raise ValueError(f"y must be a sequence of labels; got {y!r}.") from None
+    shape = tuple(y.shape) if on_device(y) else to_numpy(y, "y").shape
+    if len(shape) != 1:
+        raise ValueError(f"y must be a sequence of labels; got shape {shape}.")
+    return int(shape[0])
 
 
 def _pending_of(saved: Any, n_rows: int, n_classes: int) -> dict[int, tuple[int, int]]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk import metrics
-from ordinalrisk.arrays import SUM_TOLERANCE, widened
+from ordinalrisk.arrays import SUM_TOLERANCE, to_numpy, widened
 from ordinalrisk.calibration import loss_budget
 from ordinalrisk.controller import RiskController
 from ordinalrisk.device import on_device, to_host
@@ -28,6 +28,7 @@ from ordinalrisk.labels import Classes, class_indices, require_column_order
 from ordinalrisk.palette import BLUE, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION
 from ordinalrisk.probabilities import as_matrix, raise_invalid_row
 from ordinalrisk.risk_curve import RiskCurve
+from ordinalrisk.row_index import require_same_rows
 from ordinalrisk.row_names import RowNames
 from ordinalrisk.strata import Stratum
 
@@ -284,6 +285,7 @@ def plot_stratum_risks(
     array([0. , 0.5, 0. ])
     """
     sets = _on_host(sets)
+    require_same_rows(y=y, by=by)
     names, number = _numbered_names(by, y, sets)
     alphas = _alphas_by_name(alpha, names)
     rows = [np.flatnonzero(number == k) for k in range(len(names))]
@@ -344,6 +346,7 @@ def plot_intervals(
     """
     sets = _on_host(sets)
     chosen = _row_positions(rows, len(sets))
+    require_same_rows(y=y, proba=proba)
     labels = None if y is None else class_indices(to_host(y), sets.classes, len(sets))[chosen]
     cells = None if proba is None else _chosen_probabilities(proba, sets, chosen)
     shown = sets[chosen]
@@ -635,7 +638,7 @@ def _row_positions(rows: Any, n: int) -> NDArray[np.int64]:
     """The rows to draw; a mask gives those where it is true."""
     if rows is None:
         return np.arange(min(n, _ROWS_SHOWN))
-    positions = np.asarray(to_host(rows))
+    positions = to_numpy(to_host(rows), "rows")
     if positions.dtype == bool and positions.shape == (n,):
         positions = np.flatnonzero(positions)
     if positions.ndim != 1 or (positions.dtype.kind not in "iu" and len(positions)):

@@ -13,10 +13,12 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.arrays import BFLOAT16, SUM_TOLERANCE, to_numpy, widened
+from ordinalrisk.arrays import BFLOAT16, SUM_TOLERANCE, as_floats, to_numpy, widened
 from ordinalrisk.device import on_device, to_host
 
 __all__ = ["from_cumulative", "from_cumulative_logits", "from_logprobs", "min_shift", "softmax"]
+
+_LARGE = 1e300  # sums of so many differences of logits stay finite
 
 
 def softmax(logits: Any) -> NDArray[np.float64]:
@@ -41,7 +43,8 @@ def softmax(logits: Any) -> NDArray[np.float64]:
            [1. , 0. ]])
     """
     z = _finite(logits, "logits")
-    e = np.exp(z - z.max(axis=1, keepdims=True))
+    with np.errstate(over="ignore", under="ignore"):  # to minus infinity, whose exponential is 0
+        e = np.exp(z - z.max(axis=1, keepdims=True))
     proba: NDArray[np.float64] = e / e.sum(axis=1, keepdims=True)
     return proba
 
@@ -69,6 +72,7 @@ def min_shift(logits: Any) -> NDArray[np.float64]:
     array([[0.  , 0.25, 0.75]])
     """
     z = _finite(logits, "logits")
+    z = np.where(np.abs(z).max(axis=1, keepdims=True) > _LARGE, z * 2.0**-64, z)  # exact, without overflow
     shifted = z - z.min(axis=1, keepdims=True)
     total = shifted.sum(axis=1, keepdims=True)
     if (row := _first_row(total == 0)) is not None:
@@ -129,8 +133,9 @@ def from_cumulative_logits(logits: Any) -> NDArray[np.float64]:
     array([[0.119, 0.762, 0.119]])
     """
     z = _finite(logits, "logits", fewest=1)
-    _require_order(np.diff(z, axis=1) > 0, "logits", "decrease from P(Y > 0) to P(Y > K-2)", z)
-    middle = _sigmoid(z[:, :-1]) * _sigmoid(-z[:, 1:]) * -np.expm1(np.diff(z, axis=1))
+    _require_order(z[:, 1:] > z[:, :-1], "logits", "decrease from P(Y > 0) to P(Y > K-2)", z)
+    with np.errstate(over="ignore"):  # to minus infinity, where the factor is 1
+        middle = _sigmoid(z[:, :-1]) * _sigmoid(-z[:, 1:]) * -np.expm1(np.diff(z, axis=1))
     return np.concatenate([_sigmoid(-z[:, :1]), middle, _sigmoid(z[:, -1:])], axis=1)
 
 
@@ -162,9 +167,15 @@ def from_logprobs(
     >>> from_logprobs([{"4": -0.2, " 5": -2.0, "The": -5.0}], classes=[1, 2, 3, 4, 5]).round(3)
     array([[0.   , 0.   , 0.   , 0.858, 0.142]])
     """
-    column = {str(label).strip(): k for k, label in enumerate(classes)}
-    if len(column) < len(classes):
-        raise ValueError(f"classes must be distinct as tokens; got {list(classes)}.")
+    from ordinalrisk.labels import as_classes  # which needs this module
+
+    single = isinstance(rows, str | bytes | Mapping) or getattr(rows, "ndim", 1) == 0
+    if single or not isinstance(rows, Iterable):
+        raise ValueError(f"rows must be a sequence, the candidates of each case; got {rows!r}.")
+    labels = as_classes(classes).tolist()
+    column = {str(label).strip(): k for k, label in enumerate(labels)}
+    if len(column) < len(labels):
+        raise ValueError(f"classes must be distinct as tokens; got {labels}.")
     proba = []
     for i, candidates in enumerate(rows):
         pairs = _token_logprobs(candidates, i)
@@ -213,14 +224,9 @@ def as_matrix(values: Any, name: str = "proba", fewest: int = 2) -> Any:
         raise ValueError(f"{name} must hold numbers of 16, 32 or 64 bits; got {array.dtype}.")
     if array.dtype in (np.float32, np.float64, np.float16, BFLOAT16):
         return array
-    if array.dtype.kind in "biuf" or (
-        array.dtype == object and not any(isinstance(v, str) for v in array.flat)
-    ):
-        try:
-            return array.astype(np.float64)
-        except (TypeError, ValueError):
-            pass
-    raise ValueError(f"{name} must hold numbers; got an array of type {array.dtype}.")
+    if (floats := as_floats(array)) is None:
+        raise ValueError(f"{name} must hold numbers; got an array of type {array.dtype}.")
+    return floats
 
 
 class RowError(ValueError):

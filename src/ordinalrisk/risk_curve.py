@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -204,7 +205,9 @@ class RiskCurve:
         >>> curve.total_loss(0.2)
         Fraction(2, 3)
         """
-        return self._in_order().total_below(threshold) * self.unit
+        if not isinstance(threshold, Real) or threshold != threshold:
+            raise ValueError(f"threshold must be a number; got {threshold!r}.")
+        return self._in_order().total_below(float(threshold)) * self.unit
 
     def risk(self, threshold: float) -> float:
         r"""The mean loss of the calibration rows: :math:`\frac{1}{n} \sum_i L_i(\tau)`.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.arrays import to_numpy
+from ordinalrisk.arrays import is_missing, to_numpy
 from ordinalrisk.device import to_host
 from ordinalrisk.probabilities import RowError
 
@@ -72,7 +72,7 @@ class RowNames:
         for row, value in enumerate(names):
             if not isinstance(value, Hashable):
                 raise RowError(f"{self._name}[{row}] is {value!r}, which is no name.", row, value)
-            if _is_missing(value):
+            if is_missing(value):
                 raise RowError(
                     f"{self._name}[{row}] is missing; every row needs one: fill it in, or leave the row out.",
                     row,
@@ -86,7 +86,3 @@ def _objects(items: Sequence[Any]) -> NDArray[Any]:
     array = np.empty(len(items), object)
     array[:] = [item.item() if isinstance(item, np.generic) else item for item in items]
     return array
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from ordinalrisk import __version__
 from ordinalrisk.atomic import replacing
 from ordinalrisk.engines.formats import FileError
 from ordinalrisk.engines.places import located
+from ordinalrisk.signing import private_key, signature_place, verified_bytes
 
 HEADER = ("format", "schema_version", "package_version")
 
@@ -55,15 +57,21 @@ class Schema(NamedTuple):
         document["digests"] = {field: _digest(value) for field, value in document.items()}
         return _readable(document)
 
-    def write(self, values: dict[str, Any], path: str | PathLike[str]) -> None:
-        """Save these values, whole or not at all."""
-        text = self.text(values)
-        with replacing(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+    def write(
+        self, values: dict[str, Any], path: str | PathLike[str], key: str | PathLike[str] | None = None
+    ) -> None:
+        """Save these values, whole or not at all; with a private key, a signature beside them."""
+        signer = None if key is None else private_key(key)
+        content = self.text(values).encode()
+        with ExitStack() as files:
+            files.enter_context(replacing(path)).write_bytes(content)
+            if signer is not None:
+                signature = files.enter_context(replacing(signature_place(path)))
+                signature.write_bytes(signer.sign(content))
 
-    def read(self, path: str | PathLike[str]) -> dict[str, Any]:
-        """The values that were saved, each as it was written."""
-        document = _parsed(path)
+    def read(self, path: str | PathLike[str], key: str | PathLike[str] | None = None) -> dict[str, Any]:
+        """The values that were saved, each as it was written; a public key verifies them first."""
+        document = _parsed(path, key)
         if document.get("format") != self.name:
             raise refusal(path, "format", f"is {document.get('format')!r}, not {self.name!r}")
         found = document.get("schema_version")
@@ -104,7 +112,7 @@ class Schema(NamedTuple):
 
 def refusal(path: str | PathLike[str], field: str, problem: str) -> RefusedError:
     """The error for a document that can't be loaded because of a field."""
-    return RefusedError(f"{path} can't be loaded: field {field!r} {problem}. Nothing was loaded.")
+    return RefusedError(f"{located(path)} can't be loaded: field {field!r} {problem}. Nothing was loaded.")
 
 
 @contextmanager
@@ -116,14 +124,15 @@ def naming(path: str | PathLike[str], field: str) -> Iterator[None]:
         raise refusal(path, field, f"is not valid: {str(error).rstrip('.')}") from None
 
 
-def _parsed(path: str | PathLike[str]) -> dict[str, Any]:
+def _parsed(path: str | PathLike[str], key: str | PathLike[str] | None) -> dict[str, Any]:
+    signed = None if key is None else verified_bytes(path, key)
     try:
-        text = located(path).read_text(encoding="utf-8")
+        text = located(path).read_text(encoding="utf-8") if signed is None else signed.decode()
         document = json.loads(text, object_pairs_hook=lambda pairs: _unrepeated(path, pairs))
     except (RefusedError, FileError):
         raise
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not a whole JSON file ({error}); nothing was loaded.") from None
+        raise ValueError(f"{located(path)} is not a whole JSON file ({error}); nothing was loaded.") from None
     if not isinstance(document, dict):
         raise refusal(path, "format", "is missing")
     return document
@@ -133,7 +142,7 @@ def _unrepeated(path: str | PathLike[str], pairs: list[tuple[str, Any]]) -> dict
     members = dict(pairs)
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
-        repeated = next(name for i, name in enumerate(names) if name in names[:i])
+        repeated = Counter(names).most_common(1)[0][0]
         raise refusal(path, repeated, "is there more than once")
     return members
 

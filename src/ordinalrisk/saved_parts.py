@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 from ordinalrisk.cost_table import CostTable
-from ordinalrisk.exact import as_fraction
+from ordinalrisk.exact import MOST_ROWS, as_fraction, require_classes
 from ordinalrisk.growth import GROWTH_RULES, GrowthRule
 from ordinalrisk.labels import Classes, as_classes
 from ordinalrisk.losses import IntervalLoss, loss_from_dict
@@ -34,7 +34,9 @@ def scale_of(path: str | PathLike[str], saved: dict[str, Any]) -> Scale:
     with naming(path, "loss"):
         loss = loss_from_dict(saved["loss"])
     with naming(path, "classes"):
-        classes = as_classes(names_of(saved["classes"]))
+        names = names_of(saved["classes"])
+        require_classes(len(names))
+        classes = as_classes(names)
         return Scale(loss, classes, CostTable.of(loss, len(classes)))
 
 
@@ -76,6 +78,7 @@ def names_of(saved: Any) -> list[Any]:
 def count_of(saved: Any) -> int:
     """A number of rows."""
     require(type(saved) is int and saved >= 0, "must be a whole number, 0 or larger")
+    require(saved <= MOST_ROWS, f"must be at most {MOST_ROWS}")
     count: int = saved
     return count
 

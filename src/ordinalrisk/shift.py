@@ -18,6 +18,7 @@ from ordinalrisk.exact import as_fraction
 from ordinalrisk.growth import require_valid
 from ordinalrisk.labels import Classes, class_indices, require_column_order, resolve_classes
 from ordinalrisk.probabilities import as_matrix
+from ordinalrisk.row_index import require_same_rows
 from ordinalrisk.splitting import checked_seed, split_folds
 from ordinalrisk.text_table import listed
 
@@ -26,6 +27,7 @@ __all__ = ["accepted_rows", "covariate_ratios", "effective_rows", "label_ratios"
 Ratios = NDArray[np.float64]
 
 _ROUNDING = 1e-9  # of a solved system
+_LARGEST = np.finfo(np.float64).max
 _FEW = 10  # rows that count as fewer than one in so many deserve a warning
 
 
@@ -168,9 +170,10 @@ def accepted_rows(weights: Any, *, largest: Any, random_state: int | None = None
     >>> controller = RiskController(alpha=0.1, delta=0.1).calibrate(proba[rows], y[rows])
     """
     w = _checked_weights(weights)
-    bound = float(as_fraction(largest, "largest"))
-    if not 0 < bound < np.inf:
-        raise ValueError(f"largest must be a positive number; got {largest!r}.")
+    exact = as_fraction(largest, "largest")
+    if not 0 < exact <= _LARGEST:
+        raise ValueError(f"largest must be a positive number that a float can hold; got {largest!r}.")
+    bound = float(exact)
     if (w > bound).any():
         row = int(w.argmax())
         raise ValueError(
@@ -266,14 +269,18 @@ def label_ratios(proba_cal: Any, y_cal: Any, proba_new: Any, *, classes: Any = N
     >>> label_ratios(proba_cal, y_cal, np.eye(3)[[0, 1, 2, 2]])
     array([0.5, 1. , 2. ])
     """
+    require_same_rows(proba_cal=proba_cal, y_cal=y_cal)
     cal, new = (as_matrix(to_numpy(p, name), name) for p, name in _named(proba_cal, proba_new))
     K = cal.shape[1]
     if new.shape[1] != K:
         raise ValueError(f"proba_cal has {K} columns, but proba_new has {new.shape[1]}.")
     known = resolve_classes(classes, y_cal, K)
-    for proba, matrix in ((proba_cal, cal), (proba_new, new)):
+    for (proba, name), matrix in zip(_named(proba_cal, proba_new), (cal, new), strict=True):
         require_column_order(proba, known)
-        require_valid(matrix)
+        try:
+            require_valid(matrix)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
     labels = class_indices(y_cal, known, len(cal), "y_cal")
     code = cal.argmax(axis=1) * K + labels
     confusion = np.bincount(code, minlength=K * K).reshape(K, K) / len(cal)

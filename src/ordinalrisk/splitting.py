@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import index
 from typing import Any
 
@@ -93,7 +93,9 @@ def split_folds(
     >>> split_folds(5, 2, clusters=["Ann", "Ann", "Bob", "Eve", "Ann"], random_state=0)
     [array([0, 1, 3, 4]), array([2])]
     """
-    cluster, n_clusters = _clusters(clusters, n_rows)
+    if not is_whole(n_rows) or n_rows < 1:
+        raise ValueError(f"n_rows must be a whole number, at least 1; got {n_rows!r}.")
+    cluster, n_clusters = _clusters(clusters, int(n_rows))
     if not is_whole(folds) or not 2 <= folds <= n_clusters:
         raise ValueError(
             f"folds must be a whole number from 2 to the number of {_units(clusters)}, {n_clusters}; "
@@ -126,6 +128,8 @@ def _number_of_rows(n_or_y: Any) -> int:
 def _length(values: Any) -> int:
     shape: Sequence[int] | None = getattr(values, "shape", None)
     try:
+        if isinstance(values, str | bytes | Mapping):
+            raise TypeError
         return len(values) if shape is None else shape[0]
     except (TypeError, IndexError):
         raise ValueError(

@@ -22,6 +22,7 @@ from ordinalrisk.cli.predict import predict
 from ordinalrisk.cli.report import report
 from ordinalrisk.cli.reproduce import reproduce
 from ordinalrisk.cli.warmup import warmup
+from ordinalrisk.engines.redacting import redacted
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
@@ -80,7 +81,7 @@ def run() -> None:
             raise
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "ordinalrisk"
-        text = " ".join(error.format_message().split())
+        text = redacted(" ".join(error.format_message().split()))
         typer.echo(f"Error: {text} See {path} --help.", err=True)
         code = getattr(error, "exit_code", 2)
     sys.exit(code if isinstance(code, int) else 0)

@@ -100,6 +100,7 @@ def calibrate(
         str | None,
         typer.Option(metavar="A", help="With --cluster: other risks to ask for later, as 0.01,0.1."),
     ] = None,
+    sign: options.Sign = None,
 ) -> None:
     """Find the exact threshold on rows with known labels, and save it.
 
@@ -127,6 +128,8 @@ def calibrate(
         terminal.require_writable_file(written, "--out", *map(options.place, places))
     if more_alphas is not None and cluster is None:
         terminal.fail("--more-alphas is for --cluster; one machine keeps what any risk needs.", code=2)
+    if sign is not None:
+        options.require_private_key(sign, written)
     per_class = per_class or options.is_by_class(alpha)
     options.require_combination(
         {
@@ -177,7 +180,7 @@ def calibrate(
                 more = options.numbers(more_alphas, "--more-alphas") or []
                 files = _files(places, where, source, labels, input_format)
                 calibrated = _on_cluster(controller, files, cluster, ratios, more)
-        _write(calibrated, written)
+        _write(calibrated, written, sign)
     terminal.print_sentences(console, [loss_in_words(costs, [str(name) for name in labels])])
     console.print(str(calibrated.guarantee()))
     _print_thresholds(console, calibrated)
@@ -186,7 +189,8 @@ def calibrate(
             console,
             [f"The rows were shuffled with seed {seed}: --random-state {seed} gives these thresholds again."],
         )
-    console.print(f"Wrote {'standard output' if out == '-' else written}")
+    signature = "" if sign is None else f" and its signature {written}.sig"
+    console.print(f"Wrote {'standard output' if out == '-' else written}{signature}")
 
 
 def _files(
@@ -283,11 +287,11 @@ def _require_alpha(controller: Any, n_classes: int) -> None:
             )
 
 
-def _write(calibrated: Any, out: Path | StoredFile) -> None:
+def _write(calibrated: Any, out: Path | StoredFile, key: Path | None) -> None:
     from ordinalrisk import calibration_file
 
     if str(out) == "-":
         typer.echo(calibration_file.text_of(calibrated), nl=False)
         return
     with terminal.writing_to(out):
-        calibrated.save(str(out))
+        calibrated.save(out, key=key)

@@ -42,6 +42,7 @@ def evaluate(
     json: Annotated[str | None, typer.Option(metavar="FILE", help="The same numbers as JSON.")] = None,
     input_format: options.InputFormat = None,
     cluster: options.Cluster = None,
+    verify: options.Verify = None,
 ) -> None:
     """Compare the loss on rows with known labels with what was guaranteed.
 
@@ -71,7 +72,7 @@ def evaluate(
     from ordinalrisk.report.measured import measured
     from ordinalrisk.report.wording import cautions
 
-    controller = options.loaded(saved)
+    controller = options.loaded(saved, verify)
     options.require_seed(seed, controller)
     classes = controller.classes_.tolist()
     console = terminal.printer()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -41,7 +43,8 @@ def monitor(
     """Watch whether new rows, whose labels have become known, keep the risk.
 
     Give it each file of rows once, in the order of time. The state is resumed and replaced, whole or not at
-    all. However often it is asked, the probability of a false alarm is at most D. Exit code 3 is the alarm.
+    all; one process at a time may use it. However often it is asked, the probability of a false alarm is at
+    most D. Exit code 3 is the alarm.
 
     \b
     Examples:
@@ -66,37 +69,73 @@ def monitor(
         )
     classes = controller.classes_
     console = terminal.printer()
-    with terminal.bad_data_is_one_line():
-        watching = _resumed(known, controller, alpha, delta) if known.exists() else None
-        watching = watching or _begun(controller, alpha, delta)
-        before = watching.n_rows_
-        with opened(rows_in, input_format) as source:
-            asked = columns.Asked(scores, label, logits, rescale, group, weight=weight_col)
-            where = columns.found_again(
-                source,
-                controller.columns_,
-                classes.tolist(),
-                asked,
-                terminal.note,
-                with_label=True,
-                needs=columns.needed(controller.calibration_, for_test=False),
-            )
-            predictor = streaming.Predictor(controller, seed=seed)
-            groups = controller.calibration_.strata.groups
-            with terminal.noting_warnings(console), terminal.row_progress(source, "Watching") as progress:
-                rows = streaming.FileRows(source, where, classes.tolist(), progress=progress, groups=groups)
-                with rows.batches() as batches:
-                    for batch in batches:
-                        watching.update(classes[batch.labels], predictor.sets(batch))
-                predictor.finish()
-    with terminal.writing_to(known, "STATE"):
-        watching.save(str(known))
+    with _alone_with(known) as require_unchanged:
+        with terminal.bad_data_is_one_line():
+            watching = _resumed(known, controller, alpha, delta) if known.exists() else None
+            watching = watching or _begun(controller, alpha, delta)
+            before = watching.n_rows_
+            with opened(rows_in, input_format) as source:
+                asked = columns.Asked(scores, label, logits, rescale, group, weight=weight_col)
+                where = columns.found_again(
+                    source,
+                    controller.columns_,
+                    classes.tolist(),
+                    asked,
+                    terminal.note,
+                    with_label=True,
+                    needs=columns.needed(controller.calibration_, for_test=False),
+                )
+                predictor = streaming.Predictor(controller, seed=seed)
+                groups = controller.calibration_.strata.groups
+                with terminal.noting_warnings(console), terminal.row_progress(source, "Watching") as progress:
+                    rows = streaming.FileRows(
+                        source, where, classes.tolist(), progress=progress, groups=groups
+                    )
+                    with rows.batches() as batches:
+                        for batch in batches:
+                            watching.update(classes[batch.labels], predictor.sets(batch))
+                    predictor.finish()
+        with terminal.writing_to(known, "STATE"):
+            require_unchanged()
+            watching.save(known)
     told = [_in_words(watching, before)]
     if not controller.calibration_.strata.is_one:
         told.append("This watches the mean over all rows, not each group or class by itself.")
     terminal.print_sentences(console, told)
     if watching.alarm_:
         raise typer.Exit(_ALARM)
+
+
+@contextmanager
+def _alone_with(state: Path | StoredFile) -> Iterator[Callable[[], None]]:
+    """Lock a state on this machine; gives a function that fails if another process changed the state."""
+    from pathlib import Path
+
+    from ordinalrisk.locking import InUseError, locked
+
+    def content() -> str | None:
+        with terminal.bad_data_is_one_line():
+            return state.read_text(encoding="latin-1") if state.exists() else None
+
+    def require_unchanged() -> None:
+        if content() != before:
+            terminal.fail(
+                f"{state}: another process changed it, so nothing was saved; run this command again.",
+                code=1,
+            )
+
+    with ExitStack() as stack:
+        try:
+            with terminal.writing_to(state, "STATE"):
+                if isinstance(state, Path):
+                    stack.enter_context(locked(state))
+        except InUseError:
+            terminal.fail(
+                f"{state}: another monitor is using it; run this command again when that one has ended.",
+                code=1,
+            )
+        before = content()
+        yield require_unchanged
 
 
 def _begun(controller: RiskController, alpha: str | None, delta: str | None) -> RiskMonitor:
@@ -120,7 +159,7 @@ def _resumed(
     from ordinalrisk.monitoring import RiskMonitor
 
     try:
-        watching = RiskMonitor.load(str(state))
+        watching = RiskMonitor.load(state)
     except OSError as error:
         raise FileError(f"{state}: can't be read ({error.strerror}).") from None
     except ValueError as error:

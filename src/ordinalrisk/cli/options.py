@@ -6,7 +6,6 @@ import csv
 import re
 from collections.abc import Sequence
 from enum import StrEnum
-from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -97,6 +96,14 @@ WeightColumn = Annotated[
 Seed = Annotated[
     int | None, typer.Option(metavar="N", help="For a randomized calibration: equal seeds, equal sets.")
 ]
+Sign = Annotated[
+    Path | None,
+    typer.Option(metavar="KEYFILE", help="Sign the calibration with this private key, in FILE.sig."),
+]
+Verify = Annotated[
+    Path | None,
+    typer.Option(metavar="KEYFILE", help="Use the calibration only if this public key verifies it."),
+]
 Cluster = Annotated[
     str | None,
     typer.Option(
@@ -138,12 +145,12 @@ def require_format(out: Path | StoredFile, given: Format | None) -> None:
     """Find out before the work if a file's name does not tell its format."""
     from ordinalrisk.engines.formats import FORMATS, format_by_name
 
-    if given is None and format_by_name(str(out)) is None:
+    if given is None and format_by_name(out.name) is None:
         known = ", ".join(FORMATS)
         terminal.fail(f"--out: {out} does not tell a format; end it in one of {known}.", code=2)
 
 
-def loaded(path: Path | StoredFile) -> RiskController:
+def loaded(path: Path | StoredFile, key: Path | None = None) -> RiskController:
     """The saved calibration, or one line and exit code 1."""
     from ordinalrisk.controller import RiskController
 
@@ -151,12 +158,27 @@ def loaded(path: Path | StoredFile) -> RiskController:
         terminal.fail(f"there is no file {path}.", code=2)
     require_input(path)
     try:
-        return RiskController.load(str(path))
+        return RiskController.load(path, key=key)
+    except ImportError as error:
+        terminal.fail(f"--verify: {error}", code=1)
     except OSError as error:
         terminal.fail(f"{path}: can't be read ({error.strerror}).", code=1)
     except ValueError as error:
         hint = "" if path.suffix == ".json" else " The calibration comes first, then the scores."
         terminal.fail(" ".join(str(error).split()) + hint, code=1)
+
+
+def require_private_key(key: Path, out: Path | StoredFile) -> None:
+    """Find out before the work if nothing can be signed."""
+    from ordinalrisk.signing import private_key, signature_place
+
+    if str(out) == "-":
+        terminal.fail("--sign: the signature goes beside a file; name one with --out.", code=2)
+    try:
+        private_key(key)
+    except (ImportError, ValueError) as error:
+        terminal.fail(f"--sign: {error}", code=1 if isinstance(error, ImportError) else 2)
+    terminal.require_writable_file(signature_place(out), "--sign", key)
 
 
 def names(text: str | None) -> list[Any] | None:
@@ -176,7 +198,7 @@ def names(text: str | None) -> list[Any] | None:
     if not any(parts):
         terminal.fail("--classes names no label; write all labels in order: None,Mild,Severe.", code=2)
     if all(re.fullmatch("-?(0|[1-9][0-9]*)", part) for part in parts):
-        return [int(part) for part in parts]
+        return [int(number(part, "--classes")) for part in parts]
     return parts
 
 
@@ -341,14 +363,15 @@ def table_loss(path: Path, classes: Sequence[Any], normalize: bool = True) -> Co
 def _costs_in(path: Path, classes: Sequence[Any]) -> list[list[Number]]:
     """A cost table in a CSV file: numbers alone, or with the classes as its first row, column or both."""
     from ordinalrisk.engines.formats import FileError
-    from ordinalrisk.exact import as_number
+    from ordinalrisk.exact import as_number, is_written_as_number, require_classes
 
+    require_classes(len(classes))
     with open(path, newline="", encoding="utf-8-sig") as file:
         cells = [[cell.strip() for cell in row] for row in csv.reader(file) if any(row)]
     if not cells:
         raise FileError(f"{path}: is empty; a row of costs for each class is needed.")
     labels = [str(label) for label in classes]
-    if (cells and not _is_number(cells[0][-1])) or len(cells) == len(labels) + 1:
+    if (cells and not is_written_as_number(cells[0][-1])) or len(cells) == len(labels) + 1:
         header = cells.pop(0)[-len(labels) :]
         _require_labels(header, labels, f"{path}: the header")
     if cells and all(len(row) == len(labels) + 1 for row in cells):
@@ -356,9 +379,9 @@ def _costs_in(path: Path, classes: Sequence[Any]) -> list[list[Number]]:
     table = []
     for y, row in enumerate(cells):
         for k, cell in enumerate(row):
-            if not _is_number(cell):
+            if not is_written_as_number(cell):
                 raise FileError(f"{path}: row {y + 1}, column {k + 1}: {cell!r} is not a number; correct it.")
-        table.append([as_number(cell) for cell in row])
+        table.append([as_number(cell, f"row {y + 1}, column {k + 1}") for k, cell in enumerate(row)])
     return table
 
 
@@ -369,11 +392,3 @@ def _require_labels(found: list[str], labels: list[str], where: str) -> None:
         raise FileError(
             f"{where} is {', '.join(found)}, the classes are {', '.join(labels)}; make them equal."
         )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        return False
-    return True

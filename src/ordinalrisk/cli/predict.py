@@ -42,7 +42,11 @@ def predict(
     prefix: Annotated[str, typer.Option(metavar="TEXT", help="Before the names of the new columns.")] = "",
     input_format: options.InputFormat = None,
     output_format: options.OutputFormat = None,
+    safe_csv: Annotated[
+        bool, typer.Option("--safe-csv", help="In CSV, put ' before text that spreadsheets run as a formula.")
+    ] = False,
     cluster: options.Cluster = None,
+    verify: options.Verify = None,
 ) -> None:
     """Give each row of a file its interval of labels.
 
@@ -72,9 +76,13 @@ def predict(
         options.require_format(written, output_format)
 
     from ordinalrisk.engines import columns, streaming
+    from ordinalrisk.engines.formats import format_by_name
     from ordinalrisk.engines.readers import opened
 
-    controller = options.loaded(saved)
+    if safe_csv and cluster is None and (output_format or format_by_name(out) or "csv") != "csv":
+        terminal.fail("--safe-csv: the output is not CSV; leave it out.", code=2)
+
+    controller = options.loaded(saved, verify)
     options.require_seed(seed, controller)
     known = controller.calibration_.strata.groups
     if known is None and unseen_groups != options.UnseenGroups.error:
@@ -116,6 +124,7 @@ def predict(
                         prefix=prefix,
                         target_format=output_format,
                         seed=seed,
+                        safe_csv=safe_csv,
                         progress=done,
                     )
             else:
@@ -136,6 +145,7 @@ def predict(
                         given_format=output_format,
                         unseen_groups=unseen_groups,
                         seed=seed,
+                        safe_csv=safe_csv,
                     )
             streaming.warn_of_uncertified(predicted.n_uncertified, predicted.n_rows)
     n_rows = predicted.n_rows
@@ -153,10 +163,11 @@ def _kept(source: Source, asked: str | None, scores: tuple[str, ...]) -> list[st
 
     names: list[str] = source.schema.names
     if asked is None:
-        return [name for name in names if name not in scores]
-    kept: list[str] = []
+        others = set(scores)
+        return [name for name in names if name not in others]
+    kept: dict[str, None] = {}
     for part, found in matching(names, asked):
         if not found:
             terminal.fail(f"{source.name}: there is no column {part!r}; correct --keep.", code=1)
-        kept += [name for name in found if name not in kept]
-    return kept
+        kept |= dict.fromkeys(found)
+    return list(kept)

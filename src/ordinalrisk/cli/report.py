@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -36,6 +35,7 @@ def report(
     seed: options.Seed = None,
     input_format: options.InputFormat = None,
     cluster: options.Cluster = None,
+    verify: options.Verify = None,
 ) -> None:
     """Write a report: the guarantee, whether the test rows agree, and what every alpha would cost.
 
@@ -68,7 +68,7 @@ def report(
     from ordinalrisk.engines.readers import opened
     from ordinalrisk.report import ReportSummary
 
-    controller = options.loaded(saved)
+    controller = options.loaded(saved, verify)
     options.require_seed(seed, controller)
     classes = controller.classes_
     console = terminal.printer()
@@ -120,14 +120,15 @@ def _named(places: list[str]) -> str:
 def _write(summary: dict[str, Any], page: Path | StoredFile, beside: Path | StoredFile) -> None:
     """Both files, or none; what is stored elsewhere is sent when both are written."""
     from ordinalrisk.atomic import replacing
+    from ordinalrisk.interrupting import temporary_folder
     from ordinalrisk.report import write_summary
 
     if isinstance(page, Path):
         write_summary(summary, page)
         return
-    with tempfile.TemporaryDirectory(prefix="ordinalrisk-") as folder:
+    with temporary_folder() as folder:
         here = Path(folder) / "report.html"
         write_summary(summary, here)
-        with replacing(str(page)) as html, replacing(str(beside)) as numbers:
+        with replacing(page) as html, replacing(beside) as numbers:
             html.write_bytes(here.read_bytes())
             numbers.write_bytes(here.with_suffix(".json").read_bytes())

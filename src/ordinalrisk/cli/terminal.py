@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import tempfile
 import textwrap
@@ -18,6 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 
 import typer
+
+from ordinalrisk.engines.redacting import redacted
+from ordinalrisk.interrupting import INTERRUPTED
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -143,7 +145,7 @@ def noting_warnings(console: Console) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    sentences = list(dict.fromkeys(f"Note: {warning.message}" for warning in caught))
+    sentences = list(dict.fromkeys(f"Note: {redacted(str(warning.message))}" for warning in caught))
     if sentences:
         print_sentences(console, sentences)
         console.print()
@@ -241,12 +243,11 @@ def stoppable(command: Callable[Parameters, None]) -> Callable[Parameters, None]
     @wraps(command)
     def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
         try:
-            with _terminated_like_interrupted():
-                command(*args, **kwargs)
-                if sys.stdout is not None:
-                    sys.stdout.flush()
-        except KeyboardInterrupt:
-            fail("interrupted; files that were written are whole.", code=130)
+            command(*args, **kwargs)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except KeyboardInterrupt:  # in a caller's process; the installed command ends without it
+            fail(INTERRUPTED, code=130)
         except BrokenPipeError:
             discard_output()
             raise typer.Exit(141) from None
@@ -264,24 +265,6 @@ def discard_output() -> None:
 
 
 @contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """So that temporary files are removed when the system asks the process to end."""
-
-    def interrupt(*_: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    try:
-        before = signal.signal(signal.SIGTERM, interrupt)
-    except ValueError:  # not in the main thread, which signals go to
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
 def bad_data_is_one_line() -> Iterator[None]:
     """Turn what is wrong with a file into one line and exit code 1, with parameters into exit code 2."""
     try:
@@ -294,7 +277,7 @@ def bad_data_is_one_line() -> Iterator[None]:
 
 def note(sentence: str) -> None:
     """Say something beside the output."""
-    typer.echo(f"Note: {printable(sentence)}", err=True)
+    typer.echo(f"Note: {printable(redacted(sentence))}", err=True)
 
 
 def printable(text: str) -> str:
@@ -304,5 +287,5 @@ def printable(text: str) -> str:
 
 def fail(message: str, code: int) -> NoReturn:
     """Say what is wrong on standard error, and end."""
-    typer.echo(f"Error: {printable(message)}", err=True)
+    typer.echo(f"Error: {printable(redacted(message))}", err=True)
     raise typer.Exit(code)

@@ -7,6 +7,7 @@ What is obvious is guessed, and said; anything else is an error that says what t
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from fractions import Fraction
@@ -23,6 +24,10 @@ SCORE_PREFIXES = ("p", "proba", "prob", "probability", "probabilities", "score",
 LABEL_NAMES = ("label", "y", "y_true", "truth", "true_label", "target", "grade", "rating", "outcome", "class")
 ROLES = {"group": "--group", "cluster": "--cluster-col", "weight": "--weight-col"}
 """What a column can hold beside scores and label, and the option that names it."""
+LONGEST_NUMBER = 1000
+"""Longer text is compared as text, even if all its characters are digits."""
+LONGEST_SHOWN = 100
+"""Characters of a name or a label in a message."""
 
 Say = Callable[[str], None]
 """Takes a sentence about a guess."""
@@ -217,9 +222,10 @@ def _classes_by_name(source: Source, scores: Sequence[str], label: str, column: 
         if not unknown:
             return classes
     row = next(i for i, value in enumerate(column.to_pylist()) if value == unknown[0])
+    shown = _cut(repr(unknown[0]))
     raise FileError(
-        f"{source.name}: row {row + 1}, column {label!r}: the label {unknown[0]!r} is none that the columns "
-        f"{listing(scores)} tell of; correct it, or name all labels in order with --classes."
+        f"{source.name}: row {row + 1}, column {label!r}: the label {shown} is none that the "
+        f"columns {listing(scores)} tell of; correct it, or name all labels in order with --classes."
     )
 
 
@@ -272,13 +278,16 @@ def position_of_name(known: Sequence[Any]) -> Callable[[Any], int | None]:
 def _number(label: Any) -> Fraction | None:
     """The number that a label is or spells out, exactly; ``01`` is none."""
     text = str(label)
+    if len(text) > LONGEST_NUMBER:
+        return None
     return Fraction(text) if re.fullmatch(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?", text) else None
 
 
 def matching(names: Sequence[str], asked: str) -> Iterator[tuple[str, list[str]]]:
     """Each part of ``asked``, which commas separate, with the columns that it names or matches."""
+    known = set(names)
     for part in filter(None, (part.strip() for part in asked.split(","))):
-        yield part, [part] if part in names else [name for name in names if fnmatchcase(name, part)]
+        yield part, [part] if part in known else [name for name in names if fnmatchcase(name, part)]
 
 
 def _named_or_guessed(
@@ -294,8 +303,8 @@ def _named_or_guessed(
                 f"{source.name}: there is no column {part!r} (there are {listing(names)}); correct --scores."
             )
         columns += found
-        listed = listed and part in names
-    repeated = [name for i, name in enumerate(columns) if name in columns[:i]]
+        listed = listed and part == found[0]
+    repeated = [name for name, times in Counter(columns).items() if times > 1]
     if repeated or len(columns) < 2:
         problem = (
             f"names column {repeated[0]!r} more than once"
@@ -356,9 +365,9 @@ def _matched(source: Source, columns: Sequence[str], classes: Sequence[Any]) -> 
     endings = _endings(columns)
     labels = [str(label).casefold() for label in classes]
     for said in ([str(ending).casefold() for ending in endings], [name.casefold() for name in columns]):
-        found = [[k for k, text in enumerate(said) if text == label] for label in labels]
-        if all(len(places) == 1 for places in found):
-            return [columns[places[0]] for places in found]
+        times, place = Counter(said), {text: k for k, text in enumerate(said)}
+        if all(times[label] == 1 for label in labels):
+            return [columns[place[label]] for label in labels]
     if all(isinstance(ending, int) for ending in endings):
         return [name for _, name in sorted(zip(endings, columns, strict=True))]
     if list(classes) == list(range(len(columns))) and not _alphabetical(endings):
@@ -387,10 +396,13 @@ def _alphabetical(endings: Sequence[Any]) -> bool:
 
 def _endings(columns: Sequence[str]) -> list[Any]:
     """What the names say after what they share; whole numbers, if all are."""
-    for number in (r"[0-9]+", r"-?[0-9]+"):  # a dash before all numbers is no sign
-        found = [re.fullmatch(rf"(.*?)({number})", name, re.DOTALL) for name in columns]
-        if all(found) and len({parts[1] for parts in found if parts}) == 1:
-            return [int(parts[2]) for parts in found if parts]
+    before = [name.rstrip("0123456789") for name in columns]
+    for starts in (before, [start.removesuffix("-") for start in before]):  # a dash before all is no sign
+        digits = [name[len(start) :] for start, name in zip(starts, columns, strict=True)]
+        if len(set(starts)) == 1 and all(
+            text[-1:].isdigit() and len(text) <= LONGEST_NUMBER for text in digits
+        ):
+            return [int(text) for text in digits]
     shared = 0
     while all(len(name) > shared + 1 and name[shared] == columns[0][shared] for name in columns):
         shared += 1
@@ -399,7 +411,8 @@ def _endings(columns: Sequence[str]) -> list[Any]:
 
 
 def _require_columns(source: Source, columns: Sequence[str], option: str) -> None:
-    missing = [name for name in columns if name not in source.schema.names]
+    names = set(source.schema.names)
+    missing = [name for name in columns if name not in names]
     if missing:
         raise FileError(
             f"{source.name}: there is no column {missing[0]!r} (there are {listing(source.schema.names)}); "
@@ -435,5 +448,10 @@ def is_number(kind: pa.DataType) -> bool:
 
 def listing(names: Sequence[Any]) -> str:
     """Names for a message: the first and the last of many; quoted where spaces would not be seen."""
-    shown = [repr(name) if isinstance(name, str) and name != name.strip() else str(name) for name in names]
-    return ", ".join(shown if len(shown) <= 12 else [*shown[:10], "..", shown[-1]])
+    some = names if len(names) <= 12 else [*names[:10], "..", names[-1]]
+    shown = [repr(name) if isinstance(name, str) and name != name.strip() else str(name) for name in some]
+    return ", ".join(map(_cut, shown))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}.."

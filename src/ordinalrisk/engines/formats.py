@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path, PurePath
 
+from ordinalrisk.engines.redacting import redacted
+
 FORMATS = ("csv", "parquet", "arrow", "jsonl")
 COMPRESSION = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 PIPE = Path("-")
@@ -28,7 +30,10 @@ _BY_FIRST_BYTES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": 
 
 
 class FileError(ValueError):
-    """What is wrong with a file: one line that names it, the place and the remedy."""
+    """What is wrong with a file: one line that names it, the place and the remedy, and holds no secret."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(redacted(message))
 
 
 def compression_of(place: str | PurePath) -> str | None:

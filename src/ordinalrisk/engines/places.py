@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ordinalrisk.engines.formats import FileError, one_line
+from ordinalrisk.engines.redacting import redacted, without_query
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -61,16 +62,21 @@ def file_system(place: str) -> tuple[AbstractFileSystem, str]:
         from fsspec.core import url_to_fs
         from fsspec.registry import available_protocols, registry
     except ImportError:
-        raise FileError(f"{place}: URLs need fsspec, which is not installed: {install}") from None
+        raise FileError(
+            f"{redacted(place, place)}: URLs need fsspec, which is not installed: {install}"
+        ) from None
     if protocol not in {*available_protocols(), *registry}:
-        raise FileError(f"{place}: {protocol}:// is no kind of URL that fsspec knows; correct it.")
+        raise FileError(
+            f"{redacted(place, place)}: {protocol}:// is no kind of URL that fsspec knows; correct it."
+        )
     try:
         with reading_from(place):
             system, path = url_to_fs(place)
             system.invalidate_cache()  # files come and go; what was listed before may be out of date
     except ImportError as error:
         raise FileError(
-            f"{place}: {protocol}:// needs a package that is not installed ({one_line(error)}): {install}"
+            f"{redacted(place, place)}: {protocol}:// needs a package that is not installed "
+            f"({one_line(error)}): {install}"
         ) from None
     return system, path
 
@@ -115,14 +121,14 @@ def join(folder: str, name: str) -> str:
 
 
 def name_of(place: str) -> str:
-    """The last part of a place.
+    """The last part of a place, without a query.
 
     Examples
     --------
     >>> name_of("s3://bucket/sets/part-0.parquet"), name_of("sets/part-0.parquet"), name_of("s3://bucket/sets/")
     ('part-0.parquet', 'part-0.parquet', 'sets')
     """
-    return place.rstrip("/").rpartition("/")[2] if is_url(place) else Path(place).name
+    return without_query(place).rstrip("/").rpartition("/")[2] if is_url(place) else Path(place).name
 
 
 def names_in(folder: str) -> list[str]:
@@ -177,7 +183,7 @@ class StoredFile(PathLike[str]):
     """A file that is not on this machine, with what of :class:`pathlib.Path` files are used by.
 
     What goes wrong with the storage is a :class:`FileError` while reading and an ``OSError`` while writing,
-    as it is with files on this machine.
+    as it is with files on this machine. As text it is the URL without its secrets.
     """
 
     def __init__(self, url: str) -> None:
@@ -185,10 +191,10 @@ class StoredFile(PathLike[str]):
         self.system, self.path = file_system(url)
 
     def __str__(self) -> str:
-        return self.url
+        return redacted(self.url, self.url)
 
     def __fspath__(self) -> str:
-        raise FileError(f"{self.url}: is not on this machine; a local file is needed here.")
+        raise FileError(f"{self}: is not on this machine; a local file is needed here.")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StoredFile):
@@ -214,7 +220,8 @@ class StoredFile(PathLike[str]):
 
     def with_name(self, name: str) -> StoredFile:
         """The file beside this one with another name."""
-        return StoredFile(self.url.rstrip("/")[: -len(self.name)] + name)
+        url = without_query(self.url)
+        return StoredFile(url.rstrip("/")[: -len(self.name)] + name + self.url[len(url) :])
 
     def exists(self) -> bool:
         """Whether there is a file or a folder."""
@@ -367,21 +374,23 @@ class NotThereError(FileError):
 @contextmanager
 def reading_from(place: str) -> Iterator[None]:
     """Say in one line what goes wrong: the packages for storage have errors of no common kind."""
+    shown = redacted(place, place)
     try:
         yield
     except (FileError, ImportError):
         raise
     except FileNotFoundError as error:
         if isinstance(cause := error.__cause__, OSError) and not isinstance(cause, FileNotFoundError):
-            raise FileError(f"{place}: can't be reached ({_why(cause)}).") from None
-        why = "" if (text := one_line(error)) in ("", place) or text in place else f" ({text})"
-        raise NotThereError(f"{place}: there is no such file{why}.") from None
+            raise FileError(f"{shown}: can't be reached ({_why(cause, place)}).") from None
+        text = one_line(error)
+        why = "" if text in place else f" ({redacted(text, place)})"
+        raise NotThereError(f"{shown}: there is no such file{why}.") from None
     except PermissionError as error:
         raise FileError(
-            f"{place}: permission is denied ({one_line(error)}); check the credentials."
+            f"{shown}: permission is denied ({redacted(one_line(error), place)}); check the credentials."
         ) from None
     except Exception as error:
-        raise FileError(f"{place}: can't be reached ({_why(error)}).") from None
+        raise FileError(f"{shown}: can't be reached ({_why(error, place)}).") from None
 
 
 @contextmanager
@@ -390,13 +399,13 @@ def _writing_to(place: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        refused = OSError(f"{place}: can't be written ({_why(error)}).")
-        refused.strerror = _why(error)
+        refused = OSError(f"{redacted(place, place)}: can't be written ({_why(error, place)}).")
+        refused.strerror = _why(error, place)
         raise refused from None
 
 
-def _why(error: Exception) -> str:
-    return one_line(error) or type(error).__name__
+def _why(error: Exception, place: str) -> str:
+    return redacted(one_line(error), place) or type(error).__name__
 
 
 def _matching(place: str) -> list[str]:

@@ -3,7 +3,8 @@
 A file is opened by its name as often as it is needed, wherever it is stored; a pipe is copied to a temporary
 file first. Text
 formats carry no types worth trusting: columns that are asked for as numbers are read as such, and in CSV all
-others as the text they are.
+others as the text they are. No value is used before its batch is validated in full: the offsets, sizes and
+dictionary indices in a file may be wrong, by accident or on purpose.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import shutil
 import sys
 import tempfile
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from math import inf
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,7 +32,9 @@ from ordinalrisk.engines.formats import (
     format_by_name,
     one_line,
 )
+from ordinalrisk.engines.json_lines import LONGEST_LINE, WholeLines
 from ordinalrisk.engines.places import BYTES_AHEAD, BYTES_AT_THE_START, StoredFile, located
+from ordinalrisk.interrupting import temporary_folder
 
 ROWS_AT_ONCE = 131_072
 BYTES_AT_ONCE = 1 << 23
@@ -64,8 +68,7 @@ class Source(ABC):
         self._share = 0.0
         with self._explaining():
             self.schema: pa.Schema = self._schema()
-            names: list[str] = self.schema.names
-        repeated = [column for column in names if names.count(column) > 1]
+            repeated = [column for column, times in Counter(self.schema.names).items() if times > 1]
         if repeated:
             raise FileError(f"{name}: column {repeated[0]!r} is there more than once; rename one.")
 
@@ -74,6 +77,7 @@ class Source(ABC):
         self._share = 0.0
         with self._explaining(columns=columns, numbers=numbers):
             for batch in self._batches(list(columns), set(numbers)):
+                _validate(batch)
                 self._share = self._share_behind()
                 for start in range(0, batch.num_rows, ROWS_AT_ONCE):
                     yield batch.slice(start, ROWS_AT_ONCE)
@@ -140,7 +144,9 @@ class ParquetSource(Source):
         from pyarrow import parquet
 
         buffered = BYTES_BUFFERED if isinstance(self.path, Path) else STORED_BYTES_BUFFERED
-        return parquet.ParquetFile(self._opened(), pre_buffer=False, buffer_size=buffered)
+        return parquet.ParquetFile(
+            self._opened(), pre_buffer=False, buffer_size=buffered, page_checksum_verification=True
+        )
 
     def _explained(self, error: Exception, columns: Sequence[str], numbers: Collection[str]) -> str:
         return f"is not a whole Parquet file ({one_line(error)}); copy or export it again"
@@ -193,8 +199,8 @@ class CsvSource(Source):
     def _schema(self) -> pa.Schema:
         from pyarrow import csv
 
-        parse = csv.ParseOptions(newlines_in_values=True)
-        with csv.open_csv(self._opened(), parse_options=parse) as reader:
+        read, parse = csv.ReadOptions(block_size=LONGEST_LINE), csv.ParseOptions(newlines_in_values=True)
+        with csv.open_csv(self._opened(), read, parse) as reader:
             schema: pa.Schema = reader.schema
         if len(schema) == 1 and (found := re.search("[;\t|]", schema.names[0])):
             raise FileError(f"{self.name}: {found[0]!r} seems to separate the values; commas must.")
@@ -220,8 +226,13 @@ class CsvSource(Source):
 
     def _explained(self, error: Exception, columns: Sequence[str], numbers: Collection[str]) -> str:
         if "Empty CSV" in str(error):
+            with self._opened() as file:
+                if bytes(file.read(LONGEST_LINE)).strip():
+                    return f"has a header longer than {LONGEST_LINE:,} bytes; shorten it"
             return "is empty; a header and rows are needed"
         text = self._with_row(columns, numbers) or one_line(error)
+        if "straddl" in text:
+            return f"has a row longer than {LONGEST_LINE:,} bytes, or a quote that is not closed; correct it"
         if not (found := re.search(r"(?:column #(\d+): )?Row #(\d+): (.*)", text)):
             return f"can't be read as CSV ({text}); correct it, or export it again in UTF-8"
         column, row, problem = found.groups()
@@ -258,14 +269,15 @@ class JsonLinesSource(Source):
         from pyarrow import json
 
         self._rows_before = 0
-        with json.open_json(self._opened()) as reader:
+        with json.open_json(self._opened(), json.ReadOptions(block_size=LONGEST_LINE)) as reader:
             return pa.schema([field.with_type(_as_written(field.type)) for field in reader.schema])
 
     def _batches(self, columns: list[str], numbers: set[str]) -> Iterator[pa.RecordBatch]:
         from pyarrow import json
 
         typed = [field.with_type(pa.float64()) if field.name in numbers else field for field in self.schema]
-        schema = pa.schema([field for field in typed if field.name in columns])
+        wanted = set(columns)
+        schema = pa.schema([field for field in typed if field.name in wanted])
         all_wanted = len(schema) == len(self.schema)  # then a column that comes later is wanted too
         parse = json.ParseOptions(
             explicit_schema=schema, unexpected_field_behavior="error" if all_wanted else "ignore"
@@ -274,9 +286,11 @@ class JsonLinesSource(Source):
         self._rows_before = 0
         with json.open_json(self._opened(), read_options=read, parse_options=parse) as reader:
             for batch in reader:
-                batch.validate(full=True)  # text was not looked at yet
                 yield batch.select(columns)
                 self._rows_before += batch.num_rows
+
+    def _opened(self) -> Any:
+        return pa.PythonFile(WholeLines(super()._opened(), self.name), mode="r")
 
     def _explained(self, error: Exception, columns: Sequence[str], numbers: Collection[str]) -> str:
         text = one_line(error)
@@ -308,13 +322,21 @@ class JsonLinesSource(Source):
         import json
 
         whole = [name for name in columns if pa.types.is_integer(self.schema.field(name).type)]
-        with self._opened() as stream:
+        with self._opened() as stream, suppress(ValueError, TypeError):  # of another kind of line
             for row, line in enumerate(io.TextIOWrapper(stream, "utf-8"), 1):
-                values = json.loads(line)
+                values = dict(json.loads(line))
                 for name in whole:
                     if isinstance(values.get(name), float):
                         return row, name, values[name]
         return None
+
+
+def _validate(batch: pa.RecordBatch) -> None:
+    """Refuse offsets, sizes, indices, text and nulls that no right file has."""
+    batch.validate(full=True)
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        if not field.nullable and column.null_count:
+            raise pa.ArrowInvalid(f"column {field.name!r} has nulls, which its type excludes")
 
 
 def _as_written(kind: pa.DataType) -> pa.DataType:
@@ -338,12 +360,12 @@ def opened(place: str | Path | StoredFile, given_format: str | None = None) -> I
     """The table in the file at a place, or in standard input if that is ``-``."""
     path = located(place)
     if isinstance(path, StoredFile) or (path != PIPE and (path.is_file() or path.is_dir())):
-        yield _source(path, str(path), given_format, format_by_name(str(path)))
+        yield _source(path, str(path), given_format, format_by_name(path.name))
         return
     name = "standard input" if path == PIPE else str(path)
     if path == PIPE and sys.stdin is None:
         raise FileError(f"{name}: is closed.")
-    with tempfile.TemporaryDirectory(prefix="ordinalrisk-") as folder, ExitStack() as stack:
+    with temporary_folder() as folder, ExitStack() as stack:
         copy = Path(folder) / "piped"
         stream = sys.stdin.buffer if path == PIPE else stack.enter_context(open(path, "rb"))
         try:

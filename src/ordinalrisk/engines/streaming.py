@@ -472,6 +472,7 @@ def predict(
     unseen_groups: str = "error",
     seed: int | None = None,
     first_row: int = 0,
+    safe_csv: bool = False,
 ) -> Predicted:
     """Write the kept columns and the interval of each row; ``first_row`` is as for :class:`Predictor`.
 
@@ -499,7 +500,7 @@ def predict(
     n_rows = n_labels = n_single = 0
     predictor = Predictor(controller, alpha, unseen_groups=unseen_groups, seed=seed, first_row=first_row)
     with (
-        writing(target, schema, given_format, added) as writer,
+        writing(target, schema, given_format, added, safe_csv) as writer,
         _behind(writer.write) as write,
         rows.batches() as batches,
     ):

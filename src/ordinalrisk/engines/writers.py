@@ -16,6 +16,7 @@ from pyarrow import compute
 from ordinalrisk.atomic import replacing
 from ordinalrisk.engines.formats import PIPE, FileError, compression_of, format_by_name, one_line
 from ordinalrisk.engines.places import StoredBytes, StoredFile, located
+from ordinalrisk.interrupting import undone_if_interrupted
 
 ROWS_IN_A_GROUP = 1_048_576
 BYTES_IN_A_GROUP = 1 << 27
@@ -38,13 +39,15 @@ def writing(
     schema: pa.Schema,
     given_format: str | None = None,
     labels: Collection[str] = (),
+    safe_csv: bool = False,
 ) -> Iterator[Writer]:
     """A writer of the file at a place, or of standard output if that is ``-``; CSV if no name tells.
 
-    ``labels`` are columns whose range no query will ask for.
+    ``labels`` are columns whose range no query will ask for. With ``safe_csv``, a spreadsheet takes no text
+    of a CSV file for a formula: see :class:`SafeCsvWriter`.
     """
     path = located(place)
-    name = given_format or format_by_name(str(path)) or "csv"
+    name = given_format or format_by_name(path.name) or "csv"
     stored: StoredBytes | None = None
     with ExitStack() as stack:
         if path == PIPE and sys.stdout is None:
@@ -56,13 +59,15 @@ def writing(
             temporary = stack.enter_context(replacing(path))
             if isinstance(temporary, StoredFile):
                 stored = temporary.writing()
+                stack.enter_context(undone_if_interrupted(stored.abandon))
                 sink = stack.enter_context(pa.PythonFile(stored, mode="w"))
             else:
                 sink = stack.enter_context(pa.OSFile(str(temporary), "wb"))
-            if compression := compression_of(str(path)):
+            if compression := compression_of(path.name):
                 sink = stack.enter_context(pa.CompressedOutputStream(sink, compression))
         try:
-            writer = _WRITERS[name](sink, schema, path == PIPE, labels)
+            kind = SafeCsvWriter if safe_csv and name == "csv" else _WRITERS[name]
+            writer = kind(sink, schema, path == PIPE, labels)
             try:
                 yield writer
             except BaseException:
@@ -108,7 +113,7 @@ class ParquetWriter:
         from pyarrow import parquet
 
         whole = [field.name for field in schema if pa.types.is_integer(field.type)]
-        others = [field.name for field in schema if field.name not in whole]
+        others = [field.name for field in schema if not pa.types.is_integer(field.type)]
         self._schema = _without_views(schema)
         self._writer = parquet.ParquetWriter(
             sink,
@@ -116,6 +121,7 @@ class ParquetWriter:
             use_dictionary=others or False,
             column_encoding=dict.fromkeys(whole, "DELTA_BINARY_PACKED"),
             write_batch_size=ROWS_ENCODED_AT_ONCE,
+            write_page_checksum=True,
             write_statistics=[name for name in self._schema.names if name not in labels],
         )
         self._waiting: list[pa.RecordBatch] = []
@@ -175,6 +181,24 @@ class CsvWriter:
         self._writer.close()
 
 
+class SafeCsvWriter(CsvWriter):
+    """CSV with ``'`` before text and column names that a spreadsheet would take for a formula.
+
+    These begin with ``=``, ``+``, ``-``, ``@``, a tab or a line end, and are not numbers.
+    """
+
+    def __init__(self, sink: Any, schema: pa.Schema, to_pipe: bool, labels: Collection[str]) -> None:
+        names = _as_text(pa.array(schema.names, pa.string())).to_pylist()
+        renamed = [field.with_name(name) for field, name in zip(schema, names, strict=True)]
+        super().__init__(sink, pa.schema(renamed), to_pipe, labels)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write the rows, labels spelled out and formulas as text."""
+        plain = batch.rename_columns(self._typed.names).cast(self._typed).cast(self._schema)
+        safe = [_as_text(column) for column in plain.columns]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(safe, schema=self._schema))
+
+
 class JsonLinesWriter:
     """A JSON object on each line; what is no number is null."""
 
@@ -184,7 +208,10 @@ class JsonLinesWriter:
     def write(self, batch: pa.RecordBatch) -> None:
         """Write the rows."""
         columns = [_finite(column) for column in batch.columns]
-        rows = pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist()
+        try:
+            rows = pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist()
+        except (ValueError, OverflowError) as error:  # of a time that Python can't hold
+            raise pa.ArrowInvalid(str(error)) from None
         if any(pa.types.is_nested(field.type) for field in batch.schema):
             rows = [_finite_inside(row) for row in rows]
         lines = [json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows]
@@ -215,6 +242,16 @@ def _without_views(schema: pa.Schema) -> pa.Schema:
         return pa.string() if pa.types.is_string_view(kind) else kind
 
     return pa.schema([field.with_type(plain(field.type)) for field in schema])
+
+
+def _as_text(column: pa.Array) -> pa.Array:
+    """Text that a spreadsheet shows as it is."""
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    is_number = compute.match_substring_regex(column, r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$")
+    full_width = r"\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}"  # of the first four
+    quoted = compute.replace_substring_regex(column, rf"^([=+\-@{full_width}\t\r\n])", r"'\1")
+    return compute.if_else(is_number, column, quoted)
 
 
 def _finite_inside(value: Any) -> Any:

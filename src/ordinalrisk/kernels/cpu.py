@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from functools import cache
 from itertools import pairwise
 from math import inf
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, TypeVar
 
 import numba
@@ -171,7 +173,7 @@ def side_by_side(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
     matrix = np.empty((len(columns[0]), len(columns)), dtype)
     addresses = np.array([column.ctypes.data for column in columns], np.int64)
 
-    def block(rows: slice) -> None:
+    def block(rows: slice, _: Any = columns) -> None:  # an interrupted caller may let go of the columns
         here = addresses + rows.start * dtype.itemsize
         _compiled(_copy_rows, dtype)(here, dtype.itemsize, matrix[rows])
 
@@ -236,8 +238,13 @@ def _over_blocks(run: Callable[[slice], Result], n: int) -> list[Result]:
     blocks = [slice(*pair) for pair in pairwise(edges)]
     if n_blocks == 1:
         return [run(blocks[0])]
-    others = [_threads(numba.config.NUMBA_NUM_THREADS).submit(run, block) for block in blocks[1:]]
+    tasks = _tasks_of_threads(numba.config.NUMBA_NUM_THREADS)
+    others: list[Future[Result]] = []
     try:
+        for block in blocks[1:]:
+            other: Future[Result] = Future()
+            tasks.put((other, run, block))
+            others.append(other)
         first = run(blocks[0])
     finally:
         wait(others)  # they write to what the caller gave
@@ -245,13 +252,32 @@ def _over_blocks(run: Callable[[slice], Result], n: int) -> list[Result]:
 
 
 @cache
-def _threads(count: int) -> ThreadPoolExecutor:
-    """Threads that stand ready: starting them anew would take longer than a hundred thousand rows."""
-    return ThreadPoolExecutor(count, thread_name_prefix="ordinalrisk")
+def _tasks_of_threads(count: int) -> SimpleQueue[Any]:
+    """Tasks of threads that stand ready: starting them anew would take longer than a hundred thousand rows.
+
+    Nobody waits for these threads when Python ends. An executor waits for its own, and if it is interrupted
+    while one starts, it forgets to stop that one and waits for ever.
+    """
+    tasks: SimpleQueue[Any] = SimpleQueue()
+    for i in range(count):
+        Thread(target=_work, args=(tasks,), name=f"ordinalrisk_{i}", daemon=True).start()
+    return tasks
+
+
+def _work(tasks: SimpleQueue[Any]) -> None:
+    while True:
+        _do(*tasks.get())
+
+
+def _do(future: Future[Any], run: Callable[[slice], Any], block: slice) -> None:
+    try:
+        future.set_result(run(block))
+    except BaseException as error:
+        future.set_exception(error)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_threads.cache_clear)  # threads do not live on in a child
+    os.register_at_fork(after_in_child=_tasks_of_threads.cache_clear)  # threads do not live on in a child
 
 
 @cache

@@ -29,6 +29,7 @@ from ordinalrisk.report.origin import Origin
 from ordinalrisk.report.promising import is_plain, promise_facts
 from ordinalrisk.report.rules import rules_compared
 from ordinalrisk.report.striking import shown_columns
+from ordinalrisk.row_index import require_same_rows
 
 FORMAT = "ordinalrisk report"
 SCHEMA_VERSION = 1
@@ -141,6 +142,7 @@ class ReportSummary:
         21
         """
         extras = RowExtras(groups, clusters, sample_weight)
+        require_same_rows(proba=proba, y=y, groups=groups, clusters=clusters, sample_weight=sample_weight)
         matrix, labels = self._checked(proba, y)
         self._counted.check(matrix, extras)
         columns, number_type = shown_columns(cases, len(matrix)), _number_type(matrix)

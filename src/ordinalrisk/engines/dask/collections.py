@@ -23,6 +23,7 @@ from ordinalrisk.engines.dask.partitions import (
 from ordinalrisk.labels import require_column_order, resolve_classes
 from ordinalrisk.part_steps import PartSteps
 from ordinalrisk.random_rows import generator_at
+from ordinalrisk.row_index import require_same_rows
 
 if TYPE_CHECKING:
     from ordinalrisk.controller import RiskController
@@ -48,7 +49,7 @@ def calibration_of(
     controller.growth.require_points(point_labels)
     partitions = Partitions.of(proba, "proba")
     beside = [
-        None if values is None else partitions.beside(values, name).parts
+        None if values is None and name != "y" else partitions.beside(values, name).parts
         for name, values in (("y", y), ("groups", groups), ("point_labels", point_labels))
     ]
     classes = resolve_classes(controller.classes, _without_rows(y), n_classes)
@@ -72,6 +73,7 @@ def steps_of_partition(
     collector = calibrator.collector()
     if _has_rows(proba, y, groups, point_labels):
         with naming_partition(index):
+            require_same_rows(proba=proba, y=y, groups=groups, point_labels=point_labels)
             controller = calibrator.controller
             matrix, labels, _ = controller.checked_rows(proba, y, calibrator.classes)
             given = controller.growth.given_points(point_labels, matrix)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
+import signal
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from multiprocessing import active_children, resource_tracker
 
 import dask
 from distributed import Client, LocalCluster
@@ -17,8 +20,10 @@ from distributed.security import Security
 
 from ordinalrisk import __version__
 from ordinalrisk.engines.formats import one_line
+from ordinalrisk.interrupting import temporary_folder, undone_if_interrupted
 
 SECONDS_TO_ANSWER = 10
+_THIS_MACHINE = "127.0.0.1"
 _LOCAL = re.compile(r"local(?::(\d+))?")
 _LOGGERS = ("distributed", "distributed.client", "tornado.application")  # that have a level of their own
 _VERSION = "__import__('ordinalrisk').__version__"
@@ -91,15 +96,57 @@ def _client(cluster: str, local: re.Match[str] | None) -> Iterator[Client]:
     }
     with (
         dask.config.set(settings),
-        LocalCluster(
-            n_workers=None if local[1] is None else int(local[1]),
-            threads_per_worker=1,
-            dashboard_address=":0",
-            silence_logs=logging.CRITICAL,
-        ) as workers,
+        undone_if_interrupted(_kill_workers),
+        temporary_folder(dask.config.get("temporary-directory", None)) as folder,
+        dask.config.set({"temporary-directory": folder}),
+        _local_cluster(None if local[1] is None else int(local[1])) as workers,
         Client(workers) as client,
     ):
         yield client
+
+
+def _local_cluster(n_workers: int | None) -> LocalCluster:
+    """Processes that other machines can't reach.
+
+    Ctrl-C is sent to every process of a terminal. Workers inherit that it is blocked, and end with us.
+    """
+    with _quiet_children():  # this one warns of semaphores when we end without it
+        resource_tracker.ensure_running()
+    has_masks = hasattr(signal, "pthread_sigmask")  # not on Windows
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if has_masks else set()
+    try:
+        return LocalCluster(
+            host=_THIS_MACHINE,
+            n_workers=n_workers,
+            threads_per_worker=1,
+            dashboard_address=f"{_THIS_MACHINE}:0",
+            silence_logs=logging.CRITICAL,
+        )
+    finally:
+        if has_masks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _quiet_children() -> Iterator[None]:
+    """Processes that start in the block show no warnings."""
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = "ignore"
+    try:
+        yield
+    finally:
+        del os.environ["PYTHONWARNINGS"]
+        if before is not None:
+            os.environ["PYTHONWARNINGS"] = before
+
+
+def _kill_workers() -> None:
+    """End the processes of a local cluster before what they write is removed."""
+    children = active_children()
+    for child in children:
+        child.kill()
+    for child in children:
+        child.join()
 
 
 async def _greeted(cluster: str) -> None:

@@ -23,7 +23,7 @@ from distributed import as_completed, futures_of
 from distributed.scheduler import KilledWorker
 
 from ordinalrisk import __version__
-from ordinalrisk.atomic import TEMPORARY, replacing
+from ordinalrisk.atomic import TEMPORARY, replacing, stem
 from ordinalrisk.calibrating_parts import PartsCalibrator
 from ordinalrisk.controller import RiskController
 from ordinalrisk.engines import streaming
@@ -32,6 +32,7 @@ from ordinalrisk.engines.dask.partitions import AskedPartitions, merged_in_order
 from ordinalrisk.engines.formats import FileError, compression_of, format_by_name, renamed
 from ordinalrisk.engines.places import exists, join, located, name_of, names_in, remove
 from ordinalrisk.engines.readers import Source, opened
+from ordinalrisk.interrupting import undone_if_interrupted
 from ordinalrisk.labels import as_classes
 from ordinalrisk.part_steps import PartSteps
 from ordinalrisk.report import ReportSummary
@@ -199,6 +200,7 @@ def predict(
     prefix: str = "",
     target_format: str | None = None,
     seed: int | None = None,
+    safe_csv: bool = False,
     progress: Progress = lambda done: None,
 ) -> streaming.Predicted:
     """Write a file of intervals into a folder for each of the files, and a list of them when all are there.
@@ -214,10 +216,11 @@ def predict(
     checks = [require_file(read, i) for i in range(len(files.places))]
     all_alike = merged_in_order(checks, len)  # nothing is written if one of them is not as the others
     parts = [
-        prediction_of_file(all_alike, how, read, i, join(folder, names[i]), prefix, seed, row)
+        prediction_of_file(all_alike, how, read, i, join(folder, names[i]), prefix, seed, row, safe_csv)
         for i, row in enumerate(first)
     ]
-    done: tuple[streaming.Predicted, ...] = _computed(files, parts, progress)
+    with undone_if_interrupted(lambda: _tidy_up(folder, names)):
+        done: tuple[streaming.Predicted, ...] = _computed(files, parts, progress)
     predicted = streaming.Predicted(*map(sum, zip(*done, strict=True)))
     if not predicted.n_rows:
         raise FileError(f"{_all(files)} no rows.")
@@ -333,7 +336,7 @@ def _make_ready(folder: str, names: Sequence[str], places: Sequence[str]) -> Non
 
 def _tidy_up(folder: str, names: Sequence[str]) -> None:
     """Remove what workers left behind that were lost while they wrote."""
-    wanted = set(names)
+    wanted = set(map(stem, names))
     for name in names_in(folder):
         if (found := TEMPORARY.fullmatch(name)) and found[1] in wanted:
             remove(join(folder, name))
@@ -420,6 +423,7 @@ def prediction_of_file(
     prefix: str,
     seed: int | None,
     first_row: int,
+    safe_csv: bool,
 ) -> streaming.Predicted:
     """Write the intervals of one file's rows, once all files are known to be alike."""
     with files.rows(index) as rows:
@@ -431,6 +435,7 @@ def prediction_of_file(
             unseen_groups=files.unseen_groups,
             seed=seed,
             first_row=first_row,
+            safe_csv=safe_csv,
         )
 
 

@@ -90,11 +90,14 @@ class LazyIntervalSet:
         return self._from_parts(losses_in_partition, y, np.float64, shared(costs))
 
     def tally(self, y: Any) -> Tally:
-        """The counts that metrics are made of; this computes the intervals, in one pass.
+        """The counts that metrics are made of; this computes the intervals, in one pass."""
+        return self._tally(self._beside(y))
 
-        Without labels, each row counts as one whose truth is its interval's first label.
-        """
-        labels = [None] * len(self._ends) if y is None else self._beside(y)
+    def tally_of_sets(self) -> Tally:
+        """The same without labels: each row counts as one with the first label of its set as the truth."""
+        return self._tally([None] * len(self._ends))
+
+    def _tally(self, labels: Sequence[Delayed | None]) -> Tally:
         classes = shared(self.classes)
         counts = [
             tally_of_partition(i, ends, label, classes)
