@@ -382,6 +382,7 @@ def killed_while_writing(folder, by):
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(by, signal.SIG_DFL),  # the tests may run where it is ignored
     )
     deadline = time.monotonic() + 60
     while not any(path.stat().st_size > 0 for path in folder.glob(".sets.csv.*.tmp")):

@@ -136,6 +136,12 @@ def environment(folder):
     return os.environ | {"NUMBA_NUM_THREADS": "4", "TMPDIR": str(folder / "temporary"), "COLUMNS": "80"}
 
 
+def hear_signals():
+    """Whoever runs the tests may ignore some, as nohup and shells in the background do."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def result_of(script, number, *arguments, folder, **options):
     """Exit code, standard output and standard error of a process that sends itself a signal."""
     process = subprocess.Popen(
@@ -145,6 +151,7 @@ def result_of(script, number, *arguments, folder, **options):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=hear_signals,
         **options,
     )
     try:
