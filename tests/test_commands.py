@@ -373,6 +373,11 @@ def many_rows(tmp_path_factory, draw):
     return folder
 
 
+def hear_interrupts():
+    """Tests may run where they are ignored, as in the background of a shell."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def killed_while_writing(folder, by):
     """Predict a large file over an old one, and end the process as soon as it writes."""
     old = folder / "sets.csv"
@@ -382,7 +387,7 @@ def killed_while_writing(folder, by):
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(by, signal.SIG_DFL),  # the tests may run where it is ignored
+        preexec_fn=hear_interrupts,
     )
     deadline = time.monotonic() + 60
     while not any(path.stat().st_size > 0 for path in folder.glob(".sets.csv.*.tmp")):
