@@ -40,7 +40,8 @@ def report(
     """Write a report: the guarantee, whether the test rows agree, and what every alpha would cost.
 
     One HTML file that needs no network, and beside it the same numbers as JSON. Groups, clusters and weights
-    are found by the names that their columns had when calibrating.
+    are found by the names that their columns had when calibrating. With weights, the test rows must be drawn
+    like the calibration rows, not from the new population: that would weight them twice.
 
     \b
     Examples:
