@@ -92,6 +92,7 @@ def test_text_with_wrong_offsets_is_refused(name, offset, folder):
     assert content.count(right.tobytes()) == 1
     Path(name).write_bytes(content.replace(right.tobytes(), wrong.tobytes()))
     assert "is not a whole Arrow file" in refusal(name)
+    assert "is not a whole Arrow file" in refusal(name, "calibrate")  # which does not use the text
 
 
 @pytest.mark.parametrize("index", [-2, -1, 2, 100])

@@ -34,7 +34,7 @@ FOR_ENGINES = {
     "RiskCurve": {"require_whole"},
     "Guarantee": {"condition", "name"},
     "IntervalSet": {"of"},
-    "IntervalLoss": {"kind", "to_dict"},
+    "IntervalLoss": {"kind", "to_dict", "whole_costs"},
     "GrowthRule": {"name", "row_levels", "intervals", "steps", "given_points", "require_points"}
     | {"uses_loss", "level_range"},
 }

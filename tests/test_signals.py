@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import psutil
 import pytest
@@ -307,3 +308,29 @@ def test_interrupted_at_any_moment(here):
         assert (folder / "cal.json").read_bytes() in (OLD, whole)
         assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
     assert left_over(here) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_process_ends_within_a_second_though_tidying_up_hangs(number, tmp_path):
+    """The quickest of five counts: others may keep the machine busy in the meantime."""
+    script = """
+import threading
+from ordinalrisk.interrupting import end_when_asked, undone_if_interrupted
+end_when_asked()
+with undone_if_interrupted(threading.Event().wait):
+    print("ready", flush=True)
+    threading.Event().wait()
+"""
+
+    def seconds_to_end():
+        command = [sys.executable, "-c", script]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=hear_signals
+        ) as process:
+            assert process.stdout.readline() == b"ready\n"
+            start = time.monotonic()
+            process.send_signal(number)
+            assert process.wait(SECONDS) == 128 + number
+            return time.monotonic() - start
+
+    assert any(seconds_to_end() < 1 for _ in range(5))

@@ -212,9 +212,10 @@ def calibrate(scores, *more):
 
 
 COMMANDS = {
-    "predict": ["-o", "sets.csv"],
-    "evaluate": ["--json", "numbers.json"],
-    "report": ["-o", "page.html"],
+    "predict": "predict cal.json scores.csv -o sets.csv",
+    "evaluate": "evaluate cal.json scores.csv --json numbers.json",
+    "report": "report cal.json scores.csv -o page.html",
+    "monitor": "monitor watch.json cal.json scores.csv",
 }
 
 
@@ -225,7 +226,7 @@ def test_commands_verify_before_they_write(scores, keys, tmp_path, command):
     assert done.exit_code == 0, done.output
     assert "Wrote cal.json and its signature cal.json.sig" in done.output
     before = {path.name for path in tmp_path.iterdir()}
-    call = [command, "cal.json", scores, *COMMANDS[command]]
+    call = COMMANDS[command].split()
     forge(tmp_path / "cal.json")
     done = run(*call, "--verify", keys[1])
     assert (done.exit_code, done.stderr.count("\n")) == (1, 1)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import GROWTH_RULES, LOSSES, calibration_sets, exact_losses
 
-from ordinalrisk.cost_table import CostTable
+from ordinalrisk.cost_table import CostTable, whole_costs
 from ordinalrisk.risk_curve import RiskCurve
 from ordinalrisk.unit_steps import UnitSteps, exact_weights
 
@@ -128,7 +128,7 @@ def test_clusters_of_many_sizes_stay_exact():
     steps, parts = rows.clustered(clusters)
     assert parts == math.lcm(*sizes.tolist()) > 2**63
     assert unit_losses(steps, Fraction(1, parts), math.inf) == [1] * 50
-    total = curve_of(steps.steps(parts), CostTable(((0, 1), (1, 0))), 50).total_loss(math.inf)
+    total = curve_of(steps.steps(parts), CostTable(whole_costs([[0, 1], [1, 0]])), 50).total_loss(math.inf)
     assert total == 50 * parts
 
 

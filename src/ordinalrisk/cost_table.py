@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.exact import decimal_text, require_bits, require_classes
+from ordinalrisk.exact import Number, decimal_text, ratio, require_bits, require_classes
 
 if TYPE_CHECKING:
     from ordinalrisk.losses import IntervalLoss
@@ -32,6 +33,7 @@ LARGEST_COST = Fraction(np.finfo(np.float64).max)
 _CACHED_BYTES = 2**26  # of tables that are kept for the next call; the last one is kept whatever its size
 _BYTES_OF_A_COST = 48  # its rational, whole, floating-point and ranked forms and its two gains
 _EXACT_IN_FLOATS = 2**53
+_EXACT_IN_INT64 = 2**62  # so that two can be added
 
 
 class GainTables(NamedTuple):
@@ -58,11 +60,10 @@ DIAGONAL, RUNNING, FULL = range(3)
 class CostTable:
     """An exact cost table ``G`` and what is derived from it."""
 
-    def __init__(self, exact: ExactTable) -> None:
-        self.exact = exact
-        self.units, per_unit = whole_costs(exact)
-        self.unit = Fraction(1, per_unit)
-        self.n_classes = len(exact)
+    def __init__(self, costs: WholeCosts) -> None:
+        self.units = costs.units
+        self.unit = Fraction(1, costs.per_unit)
+        self.n_classes = len(costs.units)
         if self.bound > LARGEST_COST:
             raise ValueError("The largest cost is too large for a float; use normalize=True or larger units.")
 
@@ -75,7 +76,14 @@ class CostTable:
     @staticmethod
     def of(loss: IntervalLoss, n_classes: int) -> CostTable:
         """The table of ``loss`` for so many classes."""
+        require_classes(n_classes)
         return _kept(loss, n_classes)
+
+    @cached_property
+    def exact(self) -> ExactTable:
+        """``G`` as rationals; equal costs are one object."""
+        rational = {number: number * self.unit for number in set(self.units.ravel().tolist())}
+        return tuple(tuple([rational[number] for number in row]) for row in self.units.tolist())
 
     @cached_property
     def values(self) -> NDArray[np.float64]:
@@ -133,7 +141,7 @@ def _kept(loss: IntervalLoss, n_classes: int) -> CostTable:
         if (loss, n_classes) in _cache:
             _cache.move_to_end((loss, n_classes))
             return _cache[loss, n_classes]
-    table = CostTable(loss.exact_costs(n_classes))
+    table = CostTable(loss.whole_costs(n_classes))
     with _changing_cache:
         _cache[loss, n_classes] = table
         while len(_cache) > 1 and sum(map(_n_bytes, _cache.values())) > _CACHED_BYTES:
@@ -146,14 +154,57 @@ def _n_bytes(table: CostTable) -> int:
     return table.n_classes**2 * (_BYTES_OF_A_COST + wide)
 
 
-def whole_costs(table: ExactTable) -> tuple[NDArray[Any], int]:
-    """The costs as whole numbers, and how many of these make 1, if risk can be controlled with the table.
+class WholeCosts(NamedTuple):
+    """A cost table in whole numbers, of which ``per_unit`` make 1."""
+
+    units: NDArray[Any]
+    per_unit: int
+
+    def over_largest(self) -> WholeCosts:
+        """The table whose largest cost is 1, in the largest unit."""
+        return WholeCosts(self.units, int(self.units.max())).reduced()
+
+    def reduced(self) -> WholeCosts:
+        """The same costs in the largest unit."""
+        common = math.gcd(self.per_unit, int(np.gcd.reduce(self.units, axis=None)))
+        units = self.units // common if common > 1 else self.units
+        if units.dtype == object and int(units.max()) < _EXACT_IN_INT64:
+            units = units.astype(np.int64)
+        return WholeCosts(units, self.per_unit // common)
+
+    def require_controllable(self) -> None:
+        """Refuse costs on the diagonal and rows that fall away from it; the first row is named."""
+        whole, K = self.units, len(self.units)
+        falls = whole[:, 1:] < whole[:, :-1]
+        upper = np.triu(np.ones((K, K), bool))[:, :-1]
+        wrong = np.where(upper, falls, whole[:, :-1] < whole[:, 1:])
+        costly = np.diagonal(whole) != 0
+        if not (wrong.any() or costly.any()):
+            return
+        y = int((wrong.any(axis=1) | costly).argmax())
+        row = [decimal_text(Fraction(number, self.per_unit)) for number in whole[y].tolist()]
+        if whole[y, y] != 0:
+            raise ValueError(
+                f"A covered label costs nothing, but the cost table has {row[y]} at row {y}, "
+                f"column {y}; the diagonal must be 0."
+            )
+        left = [k for k in range(y - 1, -1, -1) if wrong[y, k]]
+        near, far = (left[0] + 1, left[0]) if left else (int(wrong[y].argmax()), int(wrong[y].argmax()) + 1)
+        raise ValueError(
+            f"Row {y} of the cost table decreases away from its diagonal, from {row[near]} in column {near} "
+            f"to {row[far]} in column {far}: such a loss voids the guarantee. Costs must not fall as the "
+            "miss grows."
+        )
+
+
+def whole_costs(table: Sequence[Sequence[Number]]) -> WholeCosts:
+    """The costs as whole numbers, and how many of these make 1.
 
     Examples
     --------
-    >>> whole_costs(((Fraction(0), Fraction(1, 6)), (Fraction(1, 4), Fraction(0))))
-    (array([[0, 2],
-           [3, 0]]), 12)
+    >>> whole_costs(((0, Fraction(1, 6)), (0.5, 0)))
+    WholeCosts(units=array([[ 0,  5],
+           [15,  0]]), per_unit=30)
     """
     K = len(table)
     require_classes(K)
@@ -162,55 +213,41 @@ def whole_costs(table: ExactTable) -> tuple[NDArray[Any], int]:
             raise ValueError(
                 f"A cost table must be square; it has {K} rows, but row {y} has length {len(row)}."
             )
-    distinct = {id(cost): cost for row in table for cost in row}  # tables repeat a few costs many times
-    per_unit = common_denominator(distinct.values())
-    number = {i: cost.numerator * (per_unit // cost.denominator) for i, cost in distinct.items()}
-    largest = max(map(abs, number.values()))
-    require_bits(largest.bit_length(), len(distinct))
-    rows = [[number[id(cost)] for cost in row] for row in table]
-    whole = np.array(rows, dtype=np.int64 if largest < 2**62 else object)
-    _require_controllable(whole, table)
-    return whole, per_unit
+    flat = list(chain.from_iterable(table))  # often a few costs many times
+    if set(map(type, flat)) == {float}:
+        distinct, where = np.unique(np.array(flat, np.float64), return_inverse=True)
+        units, per_unit = _in_common_units([ratio(cost) for cost in distinct.tolist()])
+        return WholeCosts(units[where].reshape(K, K), per_unit)
+    # by type too: the float 0.1 stands for 1/10, and a Decimal that equals it for another number
+    ratios = {key: ratio(key[1]) for key in {(type(cost), cost) for cost in flat}}
+    units, per_unit = _in_common_units([ratios[type(cost), cost] for cost in flat])
+    return WholeCosts(units.reshape(K, K), per_unit)
 
 
-def common_denominator(numbers: Iterable[Fraction]) -> int:
-    """The least common multiple of the denominators.
+def in_common_units(numbers: Iterable[Fraction]) -> tuple[NDArray[Any], int]:
+    """The numbers as whole ones, and how many of these make 1.
 
     Examples
     --------
-    >>> common_denominator([Fraction(1, 6), Fraction(3, 4)])
-    12
+    >>> in_common_units([Fraction(1, 6), Fraction(3, 4)])
+    (array([2, 9]), 12)
     """
-    common = 1
-    for denominator in {number.denominator for number in numbers}:
-        common = math.lcm(common, denominator)
-        require_bits(common.bit_length())
-    return common
+    return _in_common_units([number.as_integer_ratio() for number in numbers])
 
 
-def _require_controllable(whole: NDArray[Any], table: ExactTable) -> None:
-    """Refuse costs on the diagonal and rows that fall away from it; the first row is named."""
-    K = len(whole)
-    falls = whole[:, 1:] < whole[:, :-1]
-    upper = np.triu(np.ones((K, K), bool))[:, :-1]
-    wrong = np.where(upper, falls, whole[:, :-1] < whole[:, 1:])
-    costly = np.diagonal(whole) != 0
-    if not (wrong.any() or costly.any()):
-        return
-    y = int((wrong.any(axis=1) | costly).argmax())
-    row = table[y]
-    if row[y] != 0:
-        raise ValueError(
-            f"A covered label costs nothing, but the cost table has {decimal_text(row[y])} at row {y}, "
-            f"column {y}; the diagonal must be 0."
-        )
-    left = [k for k in range(y - 1, -1, -1) if wrong[y, k]]
-    near, far = (left[0] + 1, left[0]) if left else (int(wrong[y].argmax()), int(wrong[y].argmax()) + 1)
-    raise ValueError(
-        f"Row {y} of the cost table decreases away from its diagonal, from {decimal_text(row[near])} in "
-        f"column {near} to {decimal_text(row[far])} in column {far}: "
-        "such a loss voids the guarantee. Costs must not fall as the miss grows."
-    )
+def _in_common_units(ratios: list[tuple[int, int]]) -> tuple[NDArray[Any], int]:
+    per_unit = 1
+    for denominator in {denominator for _, denominator in ratios}:
+        per_unit = math.lcm(per_unit, denominator)
+        require_bits(per_unit.bit_length())
+    return whole_array([numerator * (per_unit // denominator) for numerator, denominator in ratios]), per_unit
+
+
+def whole_array(numbers: list[int]) -> NDArray[Any]:
+    """The numbers in 64 bits each, as Python's where these are too few."""
+    largest = max(map(abs, numbers))
+    require_bits(largest.bit_length(), len(numbers))
+    return np.array(numbers, dtype=np.int64 if largest < _EXACT_IN_INT64 else object)
 
 
 def _shape(left: NDArray[np.float64], right: NDArray[np.float64]) -> int:

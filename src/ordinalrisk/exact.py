@@ -63,6 +63,21 @@ def as_fraction(value: Any, name: str = "value") -> Fraction:
         raise _too_long(name) from None
 
 
+def ratio(value: Number) -> tuple[int, int]:
+    """The rational that ``value`` spells out, not always in lowest terms: a short way for many floats.
+
+    Examples
+    --------
+    >>> ratio(0.29), ratio(1e-7), ratio(Fraction(1, 3))
+    ((29, 100), (1, 10000000), (1, 3))
+    """
+    if type(value) is float:
+        whole, point, decimals = repr(value).partition(".")
+        if point and decimals.isdigit():  # neither an exponent nor infinite
+            return int(whole + decimals), 10 ** len(decimals)
+    return as_fraction(value).as_integer_ratio()
+
+
 def is_written_as_number(text: str) -> bool:
     """Whether a text is a decimal or a ratio, however long.
 
@@ -109,12 +124,14 @@ def require_bits(n_bits: int, n_numbers: int = 1) -> None:
 
 def as_number(value: Any, name: str = "value") -> Number:
     """A plain Python number that spells out the same decimals as ``value``."""
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    if isinstance(value, np.integer):
+        return int(value)
     exact = as_fraction(value, name)
     if isinstance(value, int | Fraction | Decimal):
         return value
-    if isinstance(value, np.integer):
-        return int(value)
-    if isinstance(value, float | np.floating):
+    if isinstance(value, np.floating):
         return float(str(value))
     if exact.denominator == 1:
         return int(exact)

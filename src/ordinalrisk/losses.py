@@ -20,7 +20,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ordinalrisk.arrays import to_numpy
-from ordinalrisk.cost_table import CostTable, ExactTable, common_denominator, whole_costs
+from ordinalrisk.cost_table import (
+    CostTable,
+    ExactTable,
+    WholeCosts,
+    in_common_units,
+    whole_array,
+    whole_costs,
+)
 from ordinalrisk.exact import (
     LARGEST_POWER,
     Number,
@@ -28,7 +35,6 @@ from ordinalrisk.exact import (
     as_number,
     from_json,
     require_bits,
-    require_classes,
     to_json,
 )
 
@@ -55,8 +61,8 @@ class IntervalLoss(ABC):
     normalize: bool
 
     @abstractmethod
-    def _natural_costs(self, n_classes: int) -> ExactTable:
-        """The table in natural units, before any normalisation."""
+    def _natural_costs(self, n_classes: int) -> WholeCosts:
+        """The table in natural units, before any normalisation; :func:`whole_costs` makes it of numbers."""
 
     def exact_costs(self, n_classes: int) -> ExactTable:
         """The cost table as exact rationals.
@@ -76,20 +82,15 @@ class IntervalLoss(ABC):
         >>> WeightedLoss([0.1, 0.3]).exact_costs(2)
         ((Fraction(0, 1), Fraction(1, 3)), (Fraction(1, 1), Fraction(0, 1)))
         """
-        require_classes(n_classes)
-        table = self._natural_costs(n_classes)
-        distinct = {id(cost): cost for row in table for cost in row}  # tables repeat a few costs many times
-        per_unit = common_denominator(distinct.values())
-        bound = max(cost.numerator * (per_unit // cost.denominator) for cost in distinct.values())
-        if bound == 0:
+        return CostTable.of(self, n_classes).exact
+
+    def whole_costs(self, n_classes: int) -> WholeCosts:
+        """The cost table in whole numbers of its largest unit, normalized if this loss is."""
+        natural = self._natural_costs(n_classes)
+        natural.require_controllable()
+        if not natural.units.any():
             raise ValueError(f"{self!r} costs nothing whatever happens; some cost must be positive.")
-        if not self.normalize or bound == per_unit:
-            return table
-        share = {
-            i: Fraction(cost.numerator * (per_unit // cost.denominator), bound)
-            for i, cost in distinct.items()
-        }
-        return tuple(tuple([share[id(cost)] for cost in row]) for row in table)
+        return natural.over_largest() if self.normalize else natural.reduced()
 
     def cost_table(self, n_classes: int) -> NDArray[np.float64]:
         """The table ``G`` in floating point.
@@ -209,12 +210,12 @@ class WeightedLoss(IntervalLoss):
         if not any(self.weights):
             raise ValueError("weights are all zero; give at least one class a positive weight.")
 
-    def _natural_costs(self, n_classes: int) -> ExactTable:
+    def _natural_costs(self, n_classes: int) -> WholeCosts:
         weights = (1,) * n_classes if self.weights is None else self.weights
         if len(weights) != n_classes:
             raise ValueError(f"WeightedLoss has {len(weights)} weights, but there are {n_classes} classes.")
-        h, zero = [as_fraction(weight) for weight in weights], (Fraction(0),)
-        return tuple((h[y],) * y + zero + (h[y],) * (n_classes - 1 - y) for y in range(n_classes))
+        h, per_unit = in_common_units([as_fraction(weight) for weight in weights])
+        return WholeCosts(h[:, None] * ~np.eye(n_classes, dtype=bool), per_unit)
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -290,32 +291,23 @@ class DivergenceLoss(IntervalLoss):
             if as_fraction(there) <= as_fraction(here):
                 raise ValueError(f"positions must increase strictly; {here} at {i} is followed by {there}.")
 
-    def _natural_costs(self, n_classes: int) -> ExactTable:
+    def _natural_costs(self, n_classes: int) -> WholeCosts:
         positions = range(n_classes) if self.positions is None else self.positions
         if len(positions) != n_classes:
             raise ValueError(
                 f"DivergenceLoss has {len(positions)} positions, but there are {n_classes} classes."
             )
-        v = [as_fraction(position) for position in positions]
         under, over, power = (as_fraction(value) for value in (self.under, self.over, self.power))
-        part = common_denominator(v)
-        places = [position.numerator * (part // position.denominator) for position in v]
-        require_bits(math.ceil(power * max(part, places[-1] - places[0]).bit_length()))
-        distances = {there - here for i, here in enumerate(places) for there in places[i:]}
-        if power.denominator > 1 and len(distances) > _MOST_IRRATIONAL:
-            raise ValueError(
-                f"A fractional power of {len(distances)} distances takes too long; at most "
-                f"{_MOST_IRRATIONAL} are supported. Take a whole power or evenly spaced positions."
-            )
-        cost = {distance: _power(distance, part, power) for distance in distances}
-        above = cost if over == 1 else {distance: over * cost[distance] for distance in distances}
-        below = cost if under == 1 else {distance: under * cost[distance] for distance in distances}
-        return tuple(
-            tuple(
-                [below[here - there] for there in places[:y]] + [above[there - here] for there in places[y:]]
-            )
-            for y, here in enumerate(places)
-        )
+        v, part = in_common_units([as_fraction(position) for position in positions])
+        require_bits(math.ceil(power * max(part, int(v[-1] - v[0])).bit_length()))
+        distances, place = np.unique(np.abs(v[:, None] - v), return_inverse=True)
+        costs, per_unit = _powers(distances.tolist(), part, power)
+        (below, above), per_factor = in_common_units([under, over])
+        factors = np.where(np.tri(n_classes, k=-1, dtype=bool), below, above)
+        bits = int(costs.max()).bit_length() + int(factors.max()).bit_length()
+        require_bits(bits, len(distances))
+        costs = costs if bits < 63 else costs.astype(object)
+        return WholeCosts(costs[place.reshape(n_classes, -1)] * factors, per_unit * per_factor)
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -352,25 +344,28 @@ class CostTableLoss(IntervalLoss):
     kind: ClassVar[str] = "table"
 
     def __init__(self, table: ArrayLike | Iterable[Any], normalize: bool = True) -> None:
-        known: dict[Any, Number] = {}
         rows = [
-            _numbers(row, f"row {y} of the cost table", known) or ()
-            for y, row in enumerate(_items(table, "table"))
+            _numbers(row, f"row {y} of the cost table") or () for y, row in enumerate(_items(table, "table"))
         ]
         _freeze(self, table=tuple(rows), normalize=_flag(normalize))
-        whole_costs(self._exact_table)
+        self._costs.require_controllable()
 
-    def _natural_costs(self, n_classes: int) -> ExactTable:
+    @cached_property
+    def _costs(self) -> WholeCosts:
+        return whole_costs(self.table).reduced()
+
+    def _natural_costs(self, n_classes: int) -> WholeCosts:
         if len(self.table) != n_classes:
             raise ValueError(
                 f"CostTableLoss has {len(self.table)} rows and columns, but there are {n_classes} classes."
             )
-        return self._exact_table
+        return self._costs
 
-    @property
-    def _exact_table(self) -> ExactTable:
-        table: ExactTable = self._exact_fields[0]
-        return table
+    @cached_property
+    def _exact_fields(self) -> tuple[Any, ...]:
+        units, per_unit = self._costs
+        numbers = tuple(units.ravel().tolist()) if units.dtype == object else units.tobytes()
+        return numbers, per_unit, self.normalize
 
 
 LOSSES: dict[str, type[IntervalLoss]] = {
@@ -411,12 +406,23 @@ def loss_from_dict(description: dict[str, Any]) -> IntervalLoss:
     return loss(**parameters)
 
 
-def _power(distance: int, part: int, power: Fraction) -> Fraction:
-    """``(distance / part) ** power``."""
-    if power.denominator == 1 or distance == 0:
-        return Fraction(distance**power.numerator, part**power.numerator)
+def _powers(distances: list[int], part: int, power: Fraction) -> tuple[NDArray[Any], int]:
+    """``(distance / part) ** power`` of each in common units."""
+    if power.denominator == 1:
+        return whole_array([distance**power.numerator for distance in distances]), part**power.numerator
+    if len(distances) > _MOST_IRRATIONAL:
+        raise ValueError(
+            f"A fractional power of {len(distances)} distances takes too long; at most "
+            f"{_MOST_IRRATIONAL} are supported. Take a whole power or evenly spaced positions."
+        )
+    return in_common_units([_irrational(Fraction(distance, part), power) for distance in distances])
+
+
+def _irrational(distance: Fraction, power: Fraction) -> Fraction:
+    if distance == 0:
+        return distance
     with decimal.localcontext(prec=2 * _IRRATIONAL_DIGITS) as context:
-        value = _quotient(Fraction(distance, part)) ** _quotient(power)
+        value = _quotient(distance) ** _quotient(power)
         context.prec = _IRRATIONAL_DIGITS
         return Fraction(+value)
 
@@ -441,20 +447,10 @@ def _items(values: Any, name: str) -> list[Any]:
         raise ValueError(f"{name} must be a sequence of numbers; got {values!r}.") from None
 
 
-def _numbers(values: Any, name: str, known: dict[Any, Number] | None = None) -> tuple[Number, ...] | None:
-    """The numbers as Python's; those in ``known`` are not read again."""
+def _numbers(values: Any, name: str) -> tuple[Number, ...] | None:
     if values is None:
         return None
-    known = {} if known is None else known
-    numbers = []
-    for i, value in enumerate(_items(values, name)):
-        if not isinstance(value, int | float | np.number):
-            numbers.append(as_number(value, f"{name}[{i}]"))
-            continue
-        if (type(value), value) not in known:
-            known[type(value), value] = as_number(value, f"{name}[{i}]")
-        numbers.append(known[type(value), value])
-    return tuple(numbers)
+    return tuple([as_number(value, f"{name}[{i}]") for i, value in enumerate(_items(values, name))])
 
 
 def _flag(value: Any) -> bool:

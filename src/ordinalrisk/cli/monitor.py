@@ -39,6 +39,7 @@ def monitor(
     weight_col: options.WeightColumn = None,
     seed: options.Seed = None,
     input_format: options.InputFormat = None,
+    verify: options.Verify = None,
 ) -> None:
     """Watch whether new rows, whose labels have become known, keep the risk.
 
@@ -59,7 +60,7 @@ def monitor(
     from ordinalrisk.engines import columns, streaming
     from ordinalrisk.engines.readers import opened
 
-    controller = options.loaded(saved)
+    controller = options.loaded(saved, verify)
     options.require_seed(seed, controller)
     if controller.calibration_.unit == "cluster":
         terminal.fail(

@@ -76,8 +76,9 @@ class Source(ABC):
         """The rows of some columns, in order; ``numbers`` are the columns to be read as numbers."""
         self._share = 0.0
         with self._explaining(columns=columns, numbers=numbers):
-            for batch in self._batches(list(columns), set(numbers)):
-                _validate(batch)
+            for read in self._batches(list(columns), set(numbers)):
+                _validate(read)
+                batch = read.select(columns)
                 self._share = self._share_behind()
                 for start in range(0, batch.num_rows, ROWS_AT_ONCE):
                     yield batch.slice(start, ROWS_AT_ONCE)
@@ -100,7 +101,7 @@ class Source(ABC):
 
     @abstractmethod
     def _batches(self, columns: list[str], numbers: set[str]) -> Iterator[pa.RecordBatch]:
-        """The rows of some columns, in batches of any length."""
+        """The rows of some columns, and maybe others, in batches of any length."""
 
     def _opened(self) -> Any:
         if isinstance(self.path, Path):
@@ -163,28 +164,25 @@ class ArrowSource(Source):
         return super()._share_behind() if self._counted is None else self._counted
 
     def _schema(self) -> pa.Schema:
-        with self._reader(None) as reader:
+        with self._reader() as reader:
             schema: pa.Schema = reader.schema
             return schema
 
     def _batches(self, columns: list[str], numbers: set[str]) -> Iterator[pa.RecordBatch]:
-        wanted = sorted(self.schema.get_field_index(column) for column in columns)
-        with self._reader(pa.ipc.IpcReadOptions(included_fields=wanted)) as reader:
-            if not hasattr(reader, "get_batch"):
-                for batch in reader:
-                    yield batch.select(columns)
-                return
-            for i in range(reader.num_record_batches):
-                self._counted = (i + 1) / reader.num_record_batches
-                yield reader.get_batch(i).select(columns)
+        with self._reader() as reader:
+            n_batches = getattr(reader, "num_record_batches", None)  # of a file; a stream does not know
+            batches = reader if n_batches is None else map(reader.get_batch, range(n_batches))
+            for i, batch in enumerate(batches):
+                self._counted = n_batches and (i + 1) / n_batches
+                yield batch  # with columns that nobody asked for: a damaged file is refused as a whole
 
-    def _reader(self, options: Any) -> Any:
+    def _reader(self) -> Any:
         opened = self._opened()
         if not self.compression and opened.read(6) == b"ARROW1":
-            return pa.ipc.open_file(opened, options=options)
+            return pa.ipc.open_file(opened)
         if not self.compression:
             opened.seek(0)
-        return pa.ipc.open_stream(opened, options=options)
+        return pa.ipc.open_stream(opened)
 
     def _explained(self, error: Exception, columns: Sequence[str], numbers: Collection[str]) -> str:
         return f"is not a whole Arrow file ({one_line(error)}); copy or export it again"
@@ -286,7 +284,7 @@ class JsonLinesSource(Source):
         self._rows_before = 0
         with json.open_json(self._opened(), read_options=read, parse_options=parse) as reader:
             for batch in reader:
-                yield batch.select(columns)
+                yield batch
                 self._rows_before += batch.num_rows
 
     def _opened(self) -> Any:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from multiprocessing import active_children, resource_tracker
 
 import dask
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Nanny
 from distributed.comm import CommClosedError, connect
 from distributed.scheduler import KilledWorker
 from distributed.security import Security
@@ -94,14 +94,16 @@ def _client(cluster: str, local: re.Match[str] | None) -> Iterator[Client]:
         "distributed.nanny.pre-spawn-environ.NUMBA_NUM_THREADS": 1,  # the cores are shared out among workers
         "distributed.scheduler.worker-saturation": 2.0,  # a next task is at hand while the scheduler waits
     }
+    nannies: list[Nanny] = []
     with (
         dask.config.set(settings),
-        undone_if_interrupted(_kill_workers),
+        undone_if_interrupted(lambda: _kill_workers(nannies)),
         temporary_folder(dask.config.get("temporary-directory", None)) as folder,
         dask.config.set({"temporary-directory": folder}),
         _local_cluster(None if local[1] is None else int(local[1])) as workers,
         Client(workers) as client,
     ):
+        nannies.extend(workers.workers.values())
         yield client
 
 
@@ -140,8 +142,10 @@ def _quiet_children() -> Iterator[None]:
             os.environ["PYTHONWARNINGS"] = before
 
 
-def _kill_workers() -> None:
+def _kill_workers(nannies: list[Nanny]) -> None:
     """End the processes of a local cluster before what they write is removed."""
+    for nanny in nannies:
+        nanny.close_gracefully()  # or it starts its worker again, which then prints that we are gone
     children = active_children()
     for child in children:
         child.kill()
