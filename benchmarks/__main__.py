@@ -16,7 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ordinalrisk.atomic import replacing
+from ordinalrisk.files.atomic import replacing
 
 from . import files, pictures, scale
 from .gpu import CLASSES, measure_gpu, why_not

@@ -76,7 +76,7 @@ def _calibrate(scores: Path, calibration: Path) -> None:
     from pyarrow import parquet
 
     from ordinalrisk.controller import RiskController
-    from ordinalrisk.score_columns import ScoreColumns
+    from ordinalrisk.inputs.score_columns import ScoreColumns
 
     few = next(parquet.ParquetFile(scores).iter_batches(ROWS_TO_CALIBRATE))
     controller = RiskController(alpha=ALPHA).calibrate(few.select(SCORES), few.column("label"))
@@ -98,8 +98,8 @@ def _jobs(scores: Path, calibration: Path) -> dict[str, Callable[[], Any]]:
     from pyarrow import parquet
 
     from ordinalrisk.controller import RiskController
-    from ordinalrisk.engines import streaming
-    from ordinalrisk.engines.readers import ROWS_AT_ONCE, opened
+    from ordinalrisk.files.readers import ROWS_AT_ONCE, opened
+    from ordinalrisk.jobs import streaming
 
     controller = RiskController.load(calibration)
     columns = controller.columns_

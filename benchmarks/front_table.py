@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from docs.page_blocks import filled
 
-from ordinalrisk.atomic import replacing
+from ordinalrisk.files.atomic import replacing
 
 from .marks import Findings
 from .peers import PEERS, Contender, Ours

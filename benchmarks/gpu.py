@@ -184,7 +184,7 @@ def main() -> None:
     findings = list(measure_gpu(arguments.rows, tuple(arguments.classes), arguments.repeats))
     print(table(findings))
     if arguments.out:
-        from ordinalrisk.atomic import replacing
+        from ordinalrisk.files.atomic import replacing
 
         arguments.out.mkdir(parents=True, exist_ok=True)
         with replacing(arguments.out / "gpu.json") as file:

@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 
-from ordinalrisk.atomic import replacing
+from ordinalrisk.files.atomic import replacing
 
 from .marks import Findings, ratio
 from .peers import ALPHA, PEERS

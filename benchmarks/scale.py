@@ -86,10 +86,9 @@ def compare_files(folder: Path, seconds_each: float) -> dict[str, Any]:
     import pyarrow.parquet as parquet
 
     from ordinalrisk import RiskController
-    from ordinalrisk.engines import streaming
-    from ordinalrisk.engines.dask import files as cluster
-    from ordinalrisk.engines.readers import opened
-    from ordinalrisk.score_columns import ScoreColumns
+    from ordinalrisk.files.readers import opened
+    from ordinalrisk.inputs.score_columns import ScoreColumns
+    from ordinalrisk.jobs import cluster, streaming
 
     places = sorted(map(str, (folder / "parts").glob("*.parquet")))
     columns, classes = ScoreColumns(tuple(SCORES), "label"), list(range(K))
@@ -151,7 +150,7 @@ def compare_files(folder: Path, seconds_each: float) -> dict[str, Any]:
 def compare_arrays(n_chunks: int, rows: int, seconds_each: float) -> dict[str, Any]:
     """Dask arrays on the cluster, and the same chunks one after the other on one machine, made ahead."""
     from ordinalrisk import RiskController, metrics
-    from ordinalrisk.tally import Tally
+    from ordinalrisk.evaluation.counts import Tally
 
     def calibrate() -> RiskController:
         return RiskController(alpha=ALPHA).calibrate_batches(made_ahead(n_chunks, rows))
@@ -223,7 +222,7 @@ def peak_resident() -> int:
 @contextmanager
 def _timed_cluster() -> Iterator[tuple[Any, float]]:
     """A client, and the seconds until there was one."""
-    from ordinalrisk.engines.dask.connecting import connected
+    from ordinalrisk.execution.dask.connecting import connected
 
     before = time.perf_counter()
     with connected(CLUSTER) as client:

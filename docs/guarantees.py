@@ -30,13 +30,13 @@ from threadpoolctl import threadpool_limits
 
 import ordinalrisk as orisk
 from ordinalrisk import metrics
-from ordinalrisk.atomic import replacing
-from ordinalrisk.combining import COMBINES
+from ordinalrisk.calibration.combinations import COMBINES
 from ordinalrisk.datasets.retinopathy import GRADES
+from ordinalrisk.display.palette import BLUE, FAINT, GREEN, GREY, INK, MUTED, ORANGE, VERMILLION
+from ordinalrisk.display.text_table import Table
 from ordinalrisk.experiments.figures import WIDTH, head, name_panel, panels, save
 from ordinalrisk.experiments.scores import read_scores
-from ordinalrisk.palette import BLUE, FAINT, GREEN, GREY, INK, MUTED, ORANGE, VERMILLION
-from ordinalrisk.text_table import Table
+from ordinalrisk.files.atomic import replacing
 
 PAGE = Path(__file__).with_suffix(".md")
 FOLDER = Path(__file__).with_suffix("")

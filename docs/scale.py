@@ -31,9 +31,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from page_blocks import filled, written
 
-from ordinalrisk import bracketing
-from ordinalrisk.atomic import replacing
-from ordinalrisk.bracketing import (
+from ordinalrisk.curves.steps import Steps
+from ordinalrisk.display.palette import BLUE, FAINT, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION
+from ordinalrisk.display.text_table import Table
+from ordinalrisk.execution import bracketing
+from ordinalrisk.execution.bracketing import (
     KEPT_WHOLE,
     MOST_SENT,
     SAMPLED,
@@ -41,12 +43,20 @@ from ordinalrisk.bracketing import (
     first_question,
     windows_around,
 )
-from ordinalrisk.engines.dask.partitions import MERGED_AT_ONCE
+from ordinalrisk.execution.dask.partitions import MERGED_AT_ONCE
+from ordinalrisk.execution.part_steps import (
+    Answer,
+    Draw,
+    FirstLook,
+    Key,
+    LevelSums,
+    PartSteps,
+    Question,
+    Sample,
+    Sizes,
+)
 from ordinalrisk.experiments.figures import WIDTH, head, name_panel, panels, save
-from ordinalrisk.palette import BLUE, FAINT, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION
-from ordinalrisk.part_steps import Answer, Draw, FirstLook, Key, LevelSums, PartSteps, Question, Sample, Sizes
-from ordinalrisk.steps import Steps
-from ordinalrisk.text_table import Table
+from ordinalrisk.files.atomic import replacing
 
 PAGE = Path(__file__).with_suffix(".md")
 FOLDER = Path(__file__).with_suffix("")
@@ -100,13 +110,13 @@ def _rates(folder: Path, rows: int) -> Numbers:
     from pyarrow import parquet
 
     from ordinalrisk import RiskController
-    from ordinalrisk.calibrating import RowExtras
-    from ordinalrisk.calibrating_parts import PartsCalibrator
-    from ordinalrisk.engines import streaming
-    from ordinalrisk.engines.readers import opened
-    from ordinalrisk.engines.writers import writing
-    from ordinalrisk.evaluating import StratumLosses
-    from ordinalrisk.score_columns import ScoreColumns
+    from ordinalrisk.calibration.accumulate import RowExtras
+    from ordinalrisk.evaluation.evaluation import StratumLosses
+    from ordinalrisk.execution.calibrating_parts import PartsCalibrator
+    from ordinalrisk.files.readers import opened
+    from ordinalrisk.files.writers import writing
+    from ordinalrisk.inputs.score_columns import ScoreColumns
+    from ordinalrisk.jobs import streaming
 
     proba, y = ordinal_scores(rows, K)
     names = [f"p{k}" for k in range(K)]
@@ -211,7 +221,7 @@ def _costs_of_task(n_tasks: int) -> Numbers:
     from dask.delayed import delayed
     from distributed import wait
 
-    from ordinalrisk.engines.dask.connecting import connected
+    from ordinalrisk.execution.dask.connecting import connected
 
     def run() -> Any:
         held = dask.persist(*(delayed(_nothing, pure=False)(i) for i in range(n_tasks)))

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 import ordinalrisk as orisk
-from ordinalrisk.palette import BLUE, SKY, VERMILLION
+from ordinalrisk.display.palette import BLUE, SKY, VERMILLION
 
 scores = pd.read_csv("../docs/scores/utkface.csv.gz")
 proba = orisk.softmax(scores.filter(like="logit"))

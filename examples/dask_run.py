@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 import ordinalrisk as orisk
-from ordinalrisk.palette import BLUE, GREY, INK, ORANGE
+from ordinalrisk.display.palette import BLUE, GREY, INK, ORANGE
 
 # %%
 # As an example, the 17,000 faces of :doc:`/gallery/age_in_years` in eight Parquet files. As

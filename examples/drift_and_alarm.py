@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 import ordinalrisk as orisk
-from ordinalrisk.palette import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION
+from ordinalrisk.display.palette import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION
 
 scores = pd.read_csv("../docs/scores/utkface.csv.gz")
 proba = orisk.softmax(scores.filter(like="logit"))

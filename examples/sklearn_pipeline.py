@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import ordinalrisk as orisk
-from ordinalrisk.palette import BLUE, GREY, VERMILLION
+from ordinalrisk.display.palette import BLUE, GREY, VERMILLION
 
 scale = ["strong Democrat", "weak Democrat", "leans Democrat", "independent"]
 scale += ["leans Republican", "weak Republican", "strong Republican"]

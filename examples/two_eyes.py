@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 import ordinalrisk as orisk
-from ordinalrisk.palette import BLUE, GREY
+from ordinalrisk.display.palette import BLUE, GREY
 
 folder = Path(os.environ.get("ORDINALRISK_DATA", "../../shared/data"))
 table = pd.read_csv(folder / "paper_scores" / "diabetic_retinopathy.csv", index_col=0)

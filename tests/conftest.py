@@ -40,7 +40,7 @@ def same_seeds(monkeypatch):
     """Seeds that a calibration draws for itself are 0, 1, 2, ... in every test."""
     from itertools import count
 
-    from ordinalrisk import calibrating
+    from ordinalrisk.calibration import accumulate as calibrating
 
     numbers = count()
     monkeypatch.setattr(calibrating.secrets, "randbits", lambda bits: next(numbers))

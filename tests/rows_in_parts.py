@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from ordinalrisk import bracketing
-from ordinalrisk.calibrating import RowExtras
-from ordinalrisk.calibrating_parts import PartsCalibrator
-from ordinalrisk.part_steps import FirstLook
+from ordinalrisk.calibration.accumulate import RowExtras
+from ordinalrisk.execution import bracketing
+from ordinalrisk.execution.calibrating_parts import PartsCalibrator
+from ordinalrisk.execution.part_steps import FirstLook
 
 SMALL = {"KEPT_WHOLE": 20, "SAMPLED": 30, "SAMPLED_OF_STRATUM": 8, "MOST_SENT": 15}
 """So few steps that a search among some hundreds takes every branch."""

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import ordinalrisk as orisk
-from ordinalrisk import growth
+from ordinalrisk.growth import rules as growth
 
 RULE_NAMES = [*growth.GROWTH_RULES]
 GROWTH_RULES = [

@@ -205,12 +205,15 @@ def test_arrows_point_down_and_boxes_have_a_place_of_their_own():
 @pytest.mark.parametrize(
     ("source", "found"),
     [
-        ("def f():\n    from ordinalrisk.growth import as_growth", ("growth.py", "as_growth", True)),
-        ("from ordinalrisk import growth", ("growth.py", "", True)),
-        ("import ordinalrisk.kernels.cpu as cpu", ("kernels/cpu.py", "", True)),
-        ("if TYPE_CHECKING:\n    import ordinalrisk.growth", ("growth.py", "", False)),
-        ("if TYPE_CHECKING:\n    pass\nelse:\n    import ordinalrisk.growth", ("growth.py", "", True)),
-        ("try:\n    import ordinalrisk.kernels\nexcept ImportError: pass", ("kernels/__init__.py", "", True)),
+        ("def f():\n    from ordinalrisk.growth.rules import as_growth", ("growth.py", "as_growth", True)),
+        ("from ordinalrisk.growth import rules as growth", ("growth.py", "", True)),
+        ("import ordinalrisk.growth.kernels.cpu as cpu", ("kernels/cpu.py", "", True)),
+        ("if TYPE_CHECKING:\n    import ordinalrisk.growth.rules", ("growth.py", "", False)),
+        ("if TYPE_CHECKING:\n    pass\nelse:\n    import ordinalrisk.growth.rules", ("growth.py", "", True)),
+        (
+            "try:\n    import ordinalrisk.growth.kernels\nexcept ImportError: pass",
+            ("kernels/__init__.py", "", True),
+        ),
     ],
 )
 def test_imports_are_found_wherever_they_are(source, found):

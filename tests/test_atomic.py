@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from ordinalrisk.atomic import replacing
+from ordinalrisk.files.atomic import replacing
 
 
 def write(path, text):
@@ -99,7 +99,7 @@ def test_new_files_have_the_permissions_of_the_umask(tmp_path, umask, mode):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from ordinalrisk.atomic import replacing
+from ordinalrisk.files.atomic import replacing
 with replacing(Path(sys.argv[1])) as temporary:
     temporary.write_text("half")
     os.kill(os.getpid(), signal.SIGKILL)

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from rows_in_parts import WatchedParts, calibrate_in_parts, cut_up, make_small
 from strategies import GROWTH_RULES, LOSSES, PROBABILITIES
 
-from ordinalrisk import PaperGrowth, RiskController, WeightedLoss, bracketing, part_steps
-from ordinalrisk.bracketing import windows_around
-from ordinalrisk.calibrating_parts import PartsCalibrator
-from ordinalrisk.part_steps import FirstLook, PartSteps, Sample
-from ordinalrisk.steps import SortedSteps, Steps
-from ordinalrisk.windows import NotKnownError, Window, WindowedSteps
+from ordinalrisk import PaperGrowth, RiskController, WeightedLoss
+from ordinalrisk.curves.steps import SortedSteps, Steps
+from ordinalrisk.curves.windows import NotKnownError, Window, WindowedSteps
+from ordinalrisk.execution import bracketing, part_steps
+from ordinalrisk.execution.bracketing import windows_around
+from ordinalrisk.execution.calibrating_parts import PartsCalibrator
+from ordinalrisk.execution.part_steps import FirstLook, PartSteps, Sample
 
 SHARES = [Fraction(1, 50), Fraction(1, 8), Fraction(2, 5)]  # of the largest loss, as alphas
 pytestmark = pytest.mark.filterwarnings("ignore:.*needs at least")
@@ -382,7 +383,7 @@ def test_steps_are_kept_whole_up_to_the_limit_itself(draw, monkeypatch):
 
 
 def costs_of(loss):
-    from ordinalrisk.cost_table import CostTable
+    from ordinalrisk.losses.cost_table import CostTable
 
     return CostTable.of(RiskController(loss).loss, 5)
 
@@ -745,7 +746,7 @@ def test_a_curve_in_windows_has_the_same_guarantee(draw, monkeypatch, options):
 
 def test_what_needs_the_whole_curve_says_so(draw, monkeypatch):
     from ordinalrisk import alpha_for_size
-    from ordinalrisk.calibration import ThresholdsByWeight
+    from ordinalrisk.calibration.promises import ThresholdsByWeight
     from ordinalrisk.plots import plot_risk_curve
 
     make_small(monkeypatch)

@@ -16,8 +16,8 @@ from rows_in_parts import calibrate_in_parts, make_small
 
 import ordinalrisk as orisk
 from ordinalrisk import CostTableLoss, DivergenceLoss, RiskController, WeightedLoss
-from ordinalrisk.calibration_file import SCHEMA
-from ordinalrisk.windows import NotKnownError
+from ordinalrisk.curves.windows import NotKnownError
+from ordinalrisk.saving.calibration_file import SCHEMA
 
 K = 4
 # Denominators without common factors: the unit of the loss is so small that totals exceed 64 bits.

@@ -15,8 +15,8 @@ from strategies import GROWTH_RULES, LOSSES, calibration_sets, exact_losses
 
 import ordinalrisk as orisk
 from ordinalrisk import RiskController, alpha_for_size
-from ordinalrisk.choosing import SizeNotAttainedError, alpha_for_singletons
-from ordinalrisk.choosing import alpha_for_size as at_home
+from ordinalrisk.selection.choose_alpha import SizeNotAttainedError, alpha_for_singletons
+from ordinalrisk.selection.choose_alpha import alpha_for_size as at_home
 
 TINY = Fraction(1, 10**12)
 for_every_rule = pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)

@@ -18,8 +18,8 @@ from ordinalrisk.cli import app
 from ordinalrisk.datasets import simulated_classes
 from ordinalrisk.experiments import demo_figures, simulated
 from ordinalrisk.experiments.protocol import run_trials, summarise
-from ordinalrisk.kernels import cpu
-from ordinalrisk.kernels.compiling import _sources
+from ordinalrisk.growth.kernels import cpu
+from ordinalrisk.growth.kernels.compiling import _sources
 
 PICTURES = {"data.png", "sizes.png", "intervals.png"}
 SEED, TRIALS = 3, 2

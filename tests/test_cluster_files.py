@@ -28,8 +28,10 @@ from worker_processes import die_of, die_once, hide_ordinalrisk, local_cluster, 
 
 import ordinalrisk as orisk
 from ordinalrisk.cli import clusters
-from ordinalrisk.engines import readers, streaming
-from ordinalrisk.engines.dask import connecting, files
+from ordinalrisk.execution.dask import connecting
+from ordinalrisk.files import readers
+from ordinalrisk.jobs import cluster as files
+from ordinalrisk.jobs import streaming
 from ordinalrisk.report import ReportSummary
 
 bucket = test_places.bucket

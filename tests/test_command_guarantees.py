@@ -14,12 +14,13 @@ from file_formats import read_rows, score_table, write_table
 from test_commands import expected_intervals, intervals, invoke, refusal, run, saved, succeeds
 
 import ordinalrisk as orisk
-from ordinalrisk import calibration_file, metrics
+from ordinalrisk import metrics
+from ordinalrisk.calibration.combinations import COMBINES
 from ordinalrisk.cli.options import IN_OPTIONS
-from ordinalrisk.combining import COMBINES
-from ordinalrisk.engines import readers
-from ordinalrisk.monitoring import RiskMonitor
-from ordinalrisk.score_columns import ScoreColumns
+from ordinalrisk.files import readers
+from ordinalrisk.inputs.score_columns import ScoreColumns
+from ordinalrisk.saving import calibration_file
+from ordinalrisk.sequential.monitor import RiskMonitor
 
 GRADES = ["None", "Mild", "Severe"]
 PLAIN = ["--classes", ",".join(GRADES), "--alpha", "0.1"]

@@ -22,11 +22,12 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 import ordinalrisk as orisk
-from ordinalrisk import comparing, metrics
+from ordinalrisk import metrics
 from ordinalrisk.cli import app
-from ordinalrisk.engines import readers, writers
-from ordinalrisk.engines.json_lines import LONGEST_LINE
-from ordinalrisk.random_rows import RandomRows
+from ordinalrisk.files import readers, writers
+from ordinalrisk.files.json_lines import LONGEST_LINE
+from ordinalrisk.inputs.random_rows import RandomRows
+from ordinalrisk.selection import compare as comparing
 
 COMMAND = str(Path(sys.executable).with_name("ordinalrisk"))
 NOT_A_TERMINAL = {"COLUMNS": "80", "FORCE_COLOR": None, "TTY_COMPATIBLE": None}

@@ -12,7 +12,12 @@ import pytest
 from strategies import exact_losses
 
 import ordinalrisk as orisk
-from ordinalrisk.comparing import (
+from ordinalrisk.evaluation.counts import Tally
+from ordinalrisk.evaluation.estimates import Estimate
+from ordinalrisk.growth.rules import as_growth
+from ordinalrisk.inputs.numbers import as_fraction
+from ordinalrisk.losses.kinds import as_loss
+from ordinalrisk.selection.compare import (
     GROWTHS,
     Comparison,
     compare,
@@ -21,11 +26,6 @@ from ordinalrisk.comparing import (
     ranked,
     shuffled_folds,
 )
-from ordinalrisk.estimates import Estimate
-from ordinalrisk.exact import as_fraction
-from ordinalrisk.growth import as_growth
-from ordinalrisk.losses import as_loss
-from ordinalrisk.tally import Tally
 
 LOSSES = {
     "coverage": "coverage",

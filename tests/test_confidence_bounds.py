@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ordinalrisk import confidence_bounds
-from ordinalrisk.confidence_bounds import (
+from ordinalrisk.calibration import confidence_bounds
+from ordinalrisk.calibration.confidence_bounds import (
     BOUNDS,
     betting_threshold,
     binomial_budget,
@@ -27,7 +27,7 @@ from ordinalrisk.confidence_bounds import (
     tightest_bound,
     units_needed,
 )
-from ordinalrisk.unit_steps import UnitSteps
+from ordinalrisk.curves.unit_steps import UnitSteps
 
 TENTH = Fraction(1, 10)
 ALPHAS = [Fraction(1, 50), TENTH, Fraction(3, 10), Fraction(1, 2), Fraction(9, 10)]

@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from scipy.stats import binom
 
 import ordinalrisk as orisk
-from ordinalrisk.confidence_bounds import dkw_budget
+from ordinalrisk.calibration.confidence_bounds import dkw_budget
 from ordinalrisk.shift import accepted_rows
 
 LARGER = Fraction(11, 10)

@@ -14,9 +14,9 @@ from strategies import calibration_sets
 
 import ordinalrisk as orisk
 from ordinalrisk import RiskController, WeightedLoss, metrics
-from ordinalrisk.cost_table import CostTable
-from ordinalrisk.coverage_weights import _gains, weights_for_coverage
-from ordinalrisk.splitting import split_rows
+from ordinalrisk.inputs.splitting import split_rows
+from ordinalrisk.losses.cost_table import CostTable
+from ordinalrisk.selection.coverage_weights import _gains, weights_for_coverage
 
 MIXED = [0.7, 0.95, 0.9, 0.5, 0.8]
 

@@ -23,11 +23,11 @@ from worker_processes import local_cluster
 
 import ordinalrisk as orisk
 from ordinalrisk import RiskController, metrics
-from ordinalrisk.calibrating_parts import PartsCalibrator, PartsHere
-from ordinalrisk.engines.dask import collections, partitions
-from ordinalrisk.engines.dask.lazy_sets import LazyIntervalSet
-from ordinalrisk.lazy import is_dask, is_lazy_set
-from ordinalrisk.windows import NotKnownError
+from ordinalrisk.curves.windows import NotKnownError
+from ordinalrisk.execution.calibrating_parts import PartsCalibrator, PartsHere
+from ordinalrisk.execution.dask import collections, partitions
+from ordinalrisk.execution.dask.lazy_sets import LazyIntervalSet
+from ordinalrisk.inputs.lazy import is_dask, is_lazy_set
 
 K, N = 4, 900
 CLASSES = ["none", "mild", "severe", "worst"]

@@ -13,9 +13,10 @@ import torch
 from strategies import GROWTH_RULES, LOSSES
 
 import ordinalrisk as orisk
-from ordinalrisk import RiskController, device, metrics
-from ordinalrisk.kernels import blake3_gpu, gpu
-from ordinalrisk.steps import SortedSteps
+from ordinalrisk import RiskController, metrics
+from ordinalrisk.curves.steps import SortedSteps
+from ordinalrisk.growth.kernels import blake3_gpu, gpu
+from ordinalrisk.inputs import device
 
 HAS_GPU = torch.cuda.is_available()
 DEVICE = "cuda" if HAS_GPU else "cpu"
@@ -217,8 +218,8 @@ def test_labels_of_an_array_that_is_read_only(calibrated):
 
 
 def test_without_triton_the_remedy_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ordinalrisk.kernels.gpu", None)
-    monkeypatch.delattr("ordinalrisk.kernels.gpu")
+    monkeypatch.setitem(sys.modules, "ordinalrisk.growth.kernels.gpu", None)
+    monkeypatch.delattr("ordinalrisk.growth.kernels.gpu")
     with pytest.raises(
         ValueError, match=r"^proba is on device .*install ordinalrisk\[gpu\], or move it with"
     ):

@@ -17,13 +17,15 @@ from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
 import ordinalrisk as orisk
-from ordinalrisk import calibration_file, metrics
-from ordinalrisk.engines import columns, readers, streaming, writers
-from ordinalrisk.engines.columns import position_of_label
-from ordinalrisk.engines.formats import FileError, format_by_first_bytes, format_by_name
-from ordinalrisk.engines.readers import opened
-from ordinalrisk.probabilities import RowError
-from ordinalrisk.score_columns import ScoreColumns
+from ordinalrisk import metrics
+from ordinalrisk.files import columns, readers, writers
+from ordinalrisk.files.columns import position_of_label
+from ordinalrisk.files.formats import FileError, format_by_first_bytes, format_by_name
+from ordinalrisk.files.readers import opened
+from ordinalrisk.inputs.matrix import RowError
+from ordinalrisk.inputs.score_columns import ScoreColumns
+from ordinalrisk.jobs import streaming
+from ordinalrisk.saving import calibration_file
 
 FORMATS = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 K, N_ROWS = 4, 400

@@ -19,9 +19,9 @@ from strategies import RULE_NAMES
 
 import ordinalrisk as orisk
 from ordinalrisk import CostTableLoss, DivergenceLoss, IntervalSet, RiskController, WeightedLoss
-from ordinalrisk.calibration_file import SCHEMA
-from ordinalrisk.labels import class_indices
-from ordinalrisk.score_columns import ScoreColumns
+from ordinalrisk.inputs.labels import class_indices
+from ordinalrisk.inputs.score_columns import ScoreColumns
+from ordinalrisk.saving.calibration_file import SCHEMA
 
 MANY_ROWS = 45_000  # enough for several threads
 

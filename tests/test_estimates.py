@@ -7,8 +7,16 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, multinomial
 
-from ordinalrisk import estimates
-from ordinalrisk.estimates import Estimate, interval, mean, mean_of_possible, share, shares, stacked
+from ordinalrisk.evaluation import estimates
+from ordinalrisk.evaluation.estimates import (
+    Estimate,
+    interval,
+    mean,
+    mean_of_possible,
+    share,
+    shares,
+    stacked,
+)
 
 VALUES, COUNTS = np.array([0.0, 0.25, 1.0, 7.0]), np.array([50, 30, 0, 20])
 

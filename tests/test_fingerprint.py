@@ -12,15 +12,15 @@ import pytest
 import torch
 from blake3 import blake3
 
-from ordinalrisk import fingerprint as on_host
-from ordinalrisk.fingerprint import fingerprint
+from ordinalrisk.calibration import fingerprint as on_host
+from ordinalrisk.calibration.fingerprint import fingerprint
 
 pytest.importorskip("triton")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 if DEVICE == "cpu":
     os.environ["TRITON_INTERPRET"] = "1"
 
-from ordinalrisk.kernels import blake3_gpu  # noqa: E402 - its kernels read the variable when they are defined
+from ordinalrisk.growth.kernels import blake3_gpu  # noqa: E402 - its kernels read the variable when they are defined
 
 if DEVICE == "cpu":  # defined without it if another module came first
     importlib.reload(blake3_gpu)
@@ -250,9 +250,7 @@ def in_python(code):
 
 
 def test_the_import_is_light():
-    code = (
-        "import sys, ordinalrisk.fingerprint; print({'blake3', 'torch', 'triton', 'numba'} & {*sys.modules})"
-    )
+    code = "import sys, ordinalrisk.calibration.fingerprint; print({'blake3', 'torch', 'triton', 'numba'} & {*sys.modules})"
     assert in_python(code).stdout.strip() == "set()"
 
 
@@ -261,7 +259,7 @@ def test_a_forked_process_can_hash_too():
     code = """
 import os, signal
 import numpy as np
-from ordinalrisk.fingerprint import BYTES_WORTH_A_THREAD, fingerprint
+from ordinalrisk.calibration.fingerprint import BYTES_WORTH_A_THREAD, fingerprint
 data = np.zeros((BYTES_WORTH_A_THREAD // 2, 1)), np.zeros(BYTES_WORTH_A_THREAD // 2, int)
 fingerprint(*data)
 child = os.fork()

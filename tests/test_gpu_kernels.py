@@ -9,9 +9,9 @@ import torch
 from strategies import GROWTH_RULES, LOSSES, PROBABILITIES, RULE_NAMES
 
 import ordinalrisk as orisk
-from ordinalrisk.arrays import SUM_TOLERANCE
-from ordinalrisk.cost_table import CostTable
-from ordinalrisk.kernels import InvalidRow, gpu, reference
+from ordinalrisk.growth.kernels import InvalidRow, gpu, reference
+from ordinalrisk.inputs.arrays import SUM_TOLERANCE
+from ordinalrisk.losses.cost_table import CostTable
 
 pytestmark = [
     pytest.mark.usefixtures("interpreter"),

@@ -24,9 +24,9 @@ from test_guarantee_identities import (
 )
 
 import ordinalrisk as orisk
-from ordinalrisk.combining import COMBINES, INSTEAD
-from ordinalrisk.confidence_bounds import BOUNDS
-from ordinalrisk.probabilities import RowError
+from ordinalrisk.calibration.combinations import COMBINES, INSTEAD
+from ordinalrisk.calibration.confidence_bounds import BOUNDS
+from ordinalrisk.inputs.matrix import RowError
 
 FEW = "ignore:There are too few|.*needs at least"
 ALPHAS = dict.fromkeys(range(K), 0.2)

@@ -10,9 +10,9 @@ from strategies import LOSSES, RULE_NAMES, exact_losses
 
 import ordinalrisk as orisk
 from ordinalrisk import controller as controller_module
-from ordinalrisk.calibration import share_beyond
-from ordinalrisk.confidence_bounds import BOUNDS
-from ordinalrisk.cost_table import CostTable
+from ordinalrisk.calibration.confidence_bounds import BOUNDS
+from ordinalrisk.calibration.promises import share_beyond
+from ordinalrisk.losses.cost_table import CostTable
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*needs at least.*calibration",
@@ -628,7 +628,7 @@ def test_a_device_free_tensor_and_a_frame_are_arrays(names):
 @for_every_combination
 def test_rows_in_batches_are_all_rows(names):
     """Whatever comes with them."""
-    from ordinalrisk.calibrating import RowExtras
+    from ordinalrisk.calibration.accumulate import RowExtras
 
     one, with_new = calibrated(names)
     at_start, with_rows, _ = options_of(names)

@@ -18,8 +18,8 @@ import pytest
 from control_variates import mean_and_error, standardised
 
 import ordinalrisk as orisk
-from ordinalrisk.calibration import share_beyond
-from ordinalrisk.growth import as_growth
+from ordinalrisk.calibration.promises import share_beyond
+from ordinalrisk.growth.rules import as_growth
 
 DRAWS = 800
 HALF = 400  # where a small breach would show as well

@@ -11,7 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 from page_scripts import DOCS, load_script
 
-from ordinalrisk.combining import COMBINES
+from ordinalrisk.calibration.combinations import COMBINES
 
 if not DOCS.is_dir():
     pytest.skip("the documentation is not beside the tests", allow_module_level=True)

@@ -21,10 +21,10 @@ from typer.testing import CliRunner
 
 import ordinalrisk as orisk
 from ordinalrisk.cli import app
-from ordinalrisk.engines import columns, json_lines
-from ordinalrisk.engines.formats import FileError
-from ordinalrisk.engines.json_lines import DEEPEST_NESTING, LONGEST_LINE, WholeLines
-from ordinalrisk.engines.readers import opened
+from ordinalrisk.files import columns, json_lines
+from ordinalrisk.files.formats import FileError
+from ordinalrisk.files.json_lines import DEEPEST_NESTING, LONGEST_LINE, WholeLines
+from ordinalrisk.files.readers import opened
 
 N_ROWS = 40
 CLASSES = ["a", "b"]

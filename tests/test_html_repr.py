@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ordinalrisk as orisk
-from ordinalrisk import IntervalSet, RiskController, device
-from ordinalrisk.html_repr import controller_html, interval_set_html
+from ordinalrisk import IntervalSet, RiskController
+from ordinalrisk.inputs import device
+from ordinalrisk.prediction.notebook_view import controller_html, interval_set_html
 
 NASTY = ["<script>alert(1)</script>", "a & b", "\"quoted\" 'name'", "</td></tr></table>", "&lt;"]
 FILLED = "background:#"
@@ -101,7 +102,7 @@ def test_no_style_fixes_the_colour_of_text_or_page(draw):
 
 def test_it_is_light():
     heavy = {"numpy", "matplotlib", "sklearn", "numba"}
-    code = f"import sys, ordinalrisk.html_repr; print({heavy} & {{*sys.modules}})"
+    code = f"import sys, ordinalrisk.prediction.notebook_view; print({heavy} & {{*sys.modules}})"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown == "set()\n"
 

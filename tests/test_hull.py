@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import GROWTH_RULES, LOSSES, calibration_sets
 
-from ordinalrisk.cost_table import CostTable
-from ordinalrisk.hull import ends_by_label, ends_by_row
+from ordinalrisk.losses.cost_table import CostTable
+from ordinalrisk.prediction.ends import ends_by_label, ends_by_row
 
 
 def levels_and_costs(loss, growth, data):

@@ -16,9 +16,9 @@ from strategies import RULE_NAMES
 
 import ordinalrisk as orisk
 from ordinalrisk import IntervalSet, RiskController
-from ordinalrisk.arrays import SUM_TOLERANCE, number_type, widened
-from ordinalrisk.labels import ordered_categories
-from ordinalrisk.probabilities import as_matrix
+from ordinalrisk.inputs.arrays import SUM_TOLERANCE, number_type, widened
+from ordinalrisk.inputs.labels import ordered_categories
+from ordinalrisk.inputs.matrix import as_matrix
 
 N, K = 400, 4
 NAMES = ["none", "mild", "moderate", "severe"]
@@ -656,8 +656,8 @@ def test_calibrating_numpy_data_imports_no_other_holder():
 
 def test_only_dask_collections_import_dask():
     loaded = modules_after("""
-        import ordinalrisk.bracketing, ordinalrisk.calibrating_parts, ordinalrisk.controller
-        import ordinalrisk.lazy, ordinalrisk.metrics, ordinalrisk.part_steps, ordinalrisk.windows
+        import ordinalrisk.execution.bracketing, ordinalrisk.execution.calibrating_parts, ordinalrisk.controller
+        import ordinalrisk.inputs.lazy, ordinalrisk.metrics, ordinalrisk.execution.part_steps, ordinalrisk.curves.windows
     """)
     assert not loaded & {"dask", "distributed", "pandas"}
 

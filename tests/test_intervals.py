@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from ordinalrisk import IntervalSet
-from ordinalrisk.intervals import Interval
+from ordinalrisk.prediction.interval_set import Interval
 
 LOWER, UPPER = [0, 1, 2, 0, 3], [0, 2, 2, 3, 3]
 CLASSES = {

@@ -14,9 +14,11 @@ import pytest
 from rows_in_parts import calibrate_in_parts, make_small
 
 import ordinalrisk as orisk
-from ordinalrisk import calibration_file, monitoring, online
-from ordinalrisk.growth import GROWTH_RULES, POINT_RULES
-from ordinalrisk.score_columns import ScoreColumns
+from ordinalrisk.growth.rules import GROWTH_RULES, POINT_RULES
+from ordinalrisk.inputs.score_columns import ScoreColumns
+from ordinalrisk.saving import calibration_file
+from ordinalrisk.sequential import monitor as monitoring
+from ordinalrisk.sequential import online
 
 pytestmark = pytest.mark.filterwarnings("ignore:(There are too few|alpha=.* needs at least)")
 

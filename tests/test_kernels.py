@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from strategies import GROWTH_RULES, LOSSES, PROBABILITIES, RULE_NAMES, calibration_sets
 
 import ordinalrisk as orisk
-from ordinalrisk.arrays import BFLOAT16, widened
-from ordinalrisk.cost_table import CostTable
-from ordinalrisk.exact import as_fraction
-from ordinalrisk.kernels import InvalidRow, compiling, cpu, cpu_glance, cpu_tile, reference
+from ordinalrisk.growth.kernels import InvalidRow, compiling, cpu, cpu_glance, cpu_tile, reference
+from ordinalrisk.inputs.arrays import BFLOAT16, widened
+from ordinalrisk.inputs.numbers import as_fraction
+from ordinalrisk.losses.cost_table import CostTable
 
 
 def bits(array):
@@ -518,7 +518,7 @@ def test_kernels_compile_where_nothing_can_be_kept(monkeypatch):
 
 INTERPRETED = """
 import numpy as np, test_kernels as t
-from ordinalrisk.kernels import cpu
+from ordinalrisk.growth.kernels import cpu
 assert not hasattr(cpu.load_tile, "py_func"), "still compiled"
 rng = np.random.default_rng(4)
 for K, n in [(2, 3), (6, 3), (6, 66)]:

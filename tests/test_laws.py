@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from strategies import GROWTH_RULES, LOSSES, calibration_sets, exact_losses, shares
 
 import ordinalrisk as orisk
-from ordinalrisk.cost_table import CostTable
-from ordinalrisk.kernels import reference
+from ordinalrisk.growth.kernels import reference
+from ordinalrisk.losses.cost_table import CostTable
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*needs at least.*calibration rows"),

@@ -20,13 +20,20 @@ from test_errors import with_digests
 from typer.testing import CliRunner
 
 from ordinalrisk import CostTableLoss, DivergenceLoss, RiskController, RiskMonitor, WeightedLoss
-from ordinalrisk import cost_table as cost_tables
-from ordinalrisk.binomial_tails import so_few_are_rare, units_without_loss
+from ordinalrisk.calibration.binomial_tails import so_few_are_rare, units_without_loss
+from ordinalrisk.calibration.confidence_bounds import BOUNDS, betting_threshold, binomial_budget, units_needed
 from ordinalrisk.cli import app
-from ordinalrisk.confidence_bounds import BOUNDS, betting_threshold, binomial_budget, units_needed
-from ordinalrisk.cost_table import CostTable
-from ordinalrisk.exact import MOST_CLASSES, MOST_DIGITS, MOST_ROWS, as_fraction, as_number, decimal_text
-from ordinalrisk.unit_steps import UnitSteps
+from ordinalrisk.curves.unit_steps import UnitSteps
+from ordinalrisk.inputs.numbers import (
+    MOST_CLASSES,
+    MOST_DIGITS,
+    MOST_ROWS,
+    as_fraction,
+    as_number,
+    decimal_text,
+)
+from ordinalrisk.losses import cost_table as cost_tables
+from ordinalrisk.losses.cost_table import CostTable
 
 HALF, TENTH = Fraction(1, 2), Fraction(1, 10)
 TOO_LONG = r"too long a number: at most 4300 digits and an exponent of ten up to 1000"
@@ -152,7 +159,7 @@ def test_long_decimals_decide_as_whole_numbers_do(n, alpha, monkeypatch):
     hair = 1 + Fraction(1, 10**30)
     n_missed = max(int(n * alpha) - 3, 1)
     delta = p_value(n_missed, n, alpha)
-    monkeypatch.setattr("ordinalrisk.binomial_tails._MOST_BITS", 0)  # no whole numbers
+    monkeypatch.setattr("ordinalrisk.calibration.binomial_tails._MOST_BITS", 0)  # no whole numbers
     for missed, more in ((n_missed, True), (n_missed + 1, False)):
         assert so_few_are_rare(missed, n, alpha, min(delta * hair, 1 - Fraction(1, 10**300))) == more
     assert not so_few_are_rare(n_missed, n, alpha, delta / hair)

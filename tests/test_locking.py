@@ -11,9 +11,9 @@ import pytest
 from file_formats import score_table, write_table
 from test_commands import COMMAND, refusal, succeeds
 
-from ordinalrisk import locking
-from ordinalrisk.engines import streaming
-from ordinalrisk.locking import InUseError, locked
+from ordinalrisk.files import locking
+from ordinalrisk.files.locking import InUseError, locked
+from ordinalrisk.jobs import streaming
 
 LOCK = Path(".watch.json.lock")
 

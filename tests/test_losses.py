@@ -17,8 +17,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import GridSearchCV
 
 from ordinalrisk import CostTableLoss, DivergenceLoss, RiskController, WeightedLoss
-from ordinalrisk.cost_table import CostTable
-from ordinalrisk.losses import as_loss, loss_from_dict
+from ordinalrisk.losses.cost_table import CostTable
+from ordinalrisk.losses.kinds import as_loss, loss_from_dict
 
 TABLE = [[0, 1, 2], [5, 0, 1], [50, 20, 0]]
 POSITIONS = [18, 30, 65, 100.5]

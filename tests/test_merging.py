@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 
 import ordinalrisk as orisk
 from ordinalrisk import metrics
-from ordinalrisk.calibrating import RowExtras
-from ordinalrisk.cost_table import CostTable
-from ordinalrisk.evaluating import StratumLosses, stratum_risks, verdict_on
-from ordinalrisk.fingerprint import fingerprint, of_parts
-from ordinalrisk.random_rows import RandomRows, generator_at
+from ordinalrisk.calibration.accumulate import RowExtras
+from ordinalrisk.calibration.fingerprint import fingerprint, of_parts
+from ordinalrisk.evaluation.evaluation import StratumLosses, stratum_risks, verdict_on
+from ordinalrisk.evaluation.origin import Origin
+from ordinalrisk.evaluation.packing import packed
+from ordinalrisk.evaluation.realised import ClusterLosses, WeightedLosses
+from ordinalrisk.inputs.random_rows import RandomRows, generator_at
+from ordinalrisk.inputs.row_names import RowNames
+from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.report import ReportSummary, counting, summary
-from ordinalrisk.report.origin import Origin
-from ordinalrisk.report.packing import packed
-from ordinalrisk.report.realised import ClusterLosses, WeightedLosses
 from ordinalrisk.report.striking import TopRows
-from ordinalrisk.row_names import RowNames
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(needs at least|too few|full scale):UserWarning")
 

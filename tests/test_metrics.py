@@ -19,7 +19,7 @@ from ordinalrisk import (
     WeightedLoss,
     metrics,
 )
-from ordinalrisk.losses import as_loss
+from ordinalrisk.losses.kinds import as_loss
 from ordinalrisk.metrics import Estimate
 
 # Six rows, four classes. Class "severe" has no rows, "none" is always covered.

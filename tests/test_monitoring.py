@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import ordinalrisk as orisk
-from ordinalrisk import monitoring
-from ordinalrisk.monitoring import RiskMonitor, _bet_sizes, _evidence, _factors, _wealth_after
+from ordinalrisk.sequential import monitor as monitoring
+from ordinalrisk.sequential.monitor import RiskMonitor, _bet_sizes, _evidence, _factors, _wealth_after
 
 COST_TABLE = [[0, 1, 1, 2, 3], [2, 0, 1, 2, 2], [4, 2, 0, 0, 1], [6, 5, 3, 0, 1], [9, 7, 5, 2, 0]]
 LOSSES = {

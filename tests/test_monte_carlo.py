@@ -15,8 +15,8 @@ from control_variates import mean_and_error, standardised
 from strategies import RULE_NAMES
 
 import ordinalrisk as orisk
-from ordinalrisk.exact import as_fraction
-from ordinalrisk.growth import as_growth
+from ordinalrisk.growth.rules import as_growth
+from ordinalrisk.inputs.numbers import as_fraction
 
 pytestmark = pytest.mark.no_cover  # so many draws take twice as long if coverage is measured
 DRAWS = 400

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from strategies import RULE_NAMES, exact_losses
 
 import ordinalrisk as orisk
-from ordinalrisk import online
-from ordinalrisk.online import OnlineRiskController
+from ordinalrisk.sequential import online
+from ordinalrisk.sequential.online import OnlineRiskController
 
 K = 5
 COST_TABLE = [[0, 1, 1, 2, 3], [2, 0, 1, 2, 2], [4, 2, 0, 0, 1], [6, 5, 3, 0, 1], [9, 7, 5, 2, 0]]

@@ -4,11 +4,11 @@ import pyarrow as pa
 import pytest
 from file_formats import write_table
 
-from ordinalrisk.engines import columns
-from ordinalrisk.engines.columns import Asked
-from ordinalrisk.engines.formats import FileError
-from ordinalrisk.engines.readers import opened
-from ordinalrisk.score_columns import ScoreColumns
+from ordinalrisk.files import columns
+from ordinalrisk.files.columns import Asked
+from ordinalrisk.files.formats import FileError
+from ordinalrisk.files.readers import opened
+from ordinalrisk.inputs.score_columns import ScoreColumns
 
 SCALE = ["low", "mid", "high"]
 

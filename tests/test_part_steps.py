@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ordinalrisk as orisk
-from ordinalrisk import part_steps
-from ordinalrisk.calibrating import RowExtras
-from ordinalrisk.cost_table import CostTable
-from ordinalrisk.fingerprint import fingerprint, of_parts
-from ordinalrisk.part_steps import (
+from ordinalrisk.calibration.accumulate import RowExtras
+from ordinalrisk.calibration.fingerprint import fingerprint, of_parts
+from ordinalrisk.curves.steps import Steps
+from ordinalrisk.execution import part_steps
+from ordinalrisk.execution.part_steps import (
     Answer,
     Draw,
     FirstLook,
@@ -24,7 +24,7 @@ from ordinalrisk.part_steps import (
     Sample,
     Sizes,
 )
-from ordinalrisk.steps import Steps
+from ordinalrisk.losses.cost_table import CostTable
 
 ALL = (None, None)
 SIZES = st.sampled_from([1, 2, 7, 250, 2**40, 2**62, 2**63, 2**70])

@@ -20,11 +20,11 @@ from moto.server import ThreadedMotoServer
 from test_commands import COMMAND, invoke, refusal, succeeds
 
 import ordinalrisk as orisk
-from ordinalrisk.atomic import replacing
-from ordinalrisk.engines import places, readers, writers
-from ordinalrisk.engines.formats import FileError
-from ordinalrisk.engines.places import StoredFile, expanded, located
-from ordinalrisk.engines.readers import opened
+from ordinalrisk.files import places, readers, writers
+from ordinalrisk.files.atomic import replacing
+from ordinalrisk.files.formats import FileError
+from ordinalrisk.files.places import StoredFile, expanded, located
+from ordinalrisk.files.readers import opened
 
 FORMATS = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 KINDS = pytest.mark.parametrize("kind", ["file", "memory", "s3"])

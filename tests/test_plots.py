@@ -23,9 +23,13 @@ from sklearn.exceptions import NotFittedError
 from strategies import GROWTH_RULES, LOSSES, calibration_sets, shares
 
 import ordinalrisk as orisk
-from ordinalrisk import IntervalSet, RiskController, device, metrics, plots
-from ordinalrisk.calibration import expectation_threshold
-from ordinalrisk.exact import as_fraction
+from ordinalrisk import IntervalSet, RiskController, metrics, plots
+from ordinalrisk.calibration.promises import expectation_threshold
+from ordinalrisk.curves.risk_curve import RiskCurve
+from ordinalrisk.curves.steps import SortedSteps
+from ordinalrisk.curves.strata import Strata
+from ordinalrisk.inputs import device
+from ordinalrisk.inputs.numbers import as_fraction
 from ordinalrisk.plots import (
     plot_centroids,
     plot_class_coverage,
@@ -34,9 +38,6 @@ from ordinalrisk.plots import (
     plot_set_sizes,
     plot_stratum_risks,
 )
-from ordinalrisk.risk_curve import RiskCurve
-from ordinalrisk.steps import SortedSteps
-from ordinalrisk.strata import Strata
 
 NAMES = ["none", "mild", "moderate", "severe", "proliferative"]
 LOWER, UPPER = [0, 1, 0, 3, 2, 0], [0, 2, 4, 3, 4, 1]

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import ordinalrisk as orisk
+from ordinalrisk.inputs.matrix import as_matrix
 from ordinalrisk.probabilities import (
-    as_matrix,
     from_cumulative,
     from_cumulative_logits,
     from_logprobs,

@@ -11,9 +11,9 @@ import pytest
 
 import ordinalrisk as orisk
 from ordinalrisk import shift
+from ordinalrisk.calibration.combinations import COMBINES
+from ordinalrisk.calibration.confidence_bounds import BOUNDS
 from ordinalrisk.cli import app
-from ordinalrisk.combining import COMBINES
-from ordinalrisk.confidence_bounds import BOUNDS
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "maintaining" / "promises.md").read_text(encoding="utf-8")

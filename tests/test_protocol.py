@@ -10,7 +10,7 @@ from ordinalrisk.datasets import simulated_classes
 from ordinalrisk.experiments import simulated
 from ordinalrisk.experiments.figures import example_rows
 from ordinalrisk.experiments.protocol import Outcome, Summary, halves, run_trials, summarise
-from ordinalrisk.growth import GrowthRule, PaperGrowth
+from ordinalrisk.growth.rules import GrowthRule, PaperGrowth
 
 SCENARIOS = {"equal": WeightedLoss(), "far": DivergenceLoss()}
 GROWTHS = ["paper", "frontier"]

@@ -11,13 +11,17 @@ from prose import PAGES, ROOT, blocks, pieces
 from strategies import GROWTH_RULES, LOSSES
 
 import ordinalrisk as orisk
-from ordinalrisk import cli, comparing, confidence_bounds, growth, guarantees, losses
+from ordinalrisk import cli
+from ordinalrisk.calibration import confidence_bounds, guarantees
 from ordinalrisk.cli import options
 from ordinalrisk.controller import RiskController
+from ordinalrisk.display import wording
 from ordinalrisk.experiments import figures
-from ordinalrisk.kernels import RULES
-from ordinalrisk.report import wording
+from ordinalrisk.growth import rules as growth
+from ordinalrisk.growth.kernels import RULES
+from ordinalrisk.losses import kinds as losses
 from ordinalrisk.report.render import _RULES as RULES_IN_REPORTS
+from ordinalrisk.selection import compare as comparing
 
 RECIPES = [page for page in PAGES if page.parent.name == "maintaining"]
 CODE = "\n".join(path.read_text() for folder in ("src", "tests") for path in (ROOT / folder).rglob("*.py"))

@@ -43,7 +43,7 @@ OF_SCIKIT_LEARN = {"get_metadata_routing", "set_fit_request", "set_score_request
 PAPER = {
     "ordinalrisk.RiskController": [EQUATION + "2 and 3", THEOREM + "s 1 and 4", ALGORITHM + " 2"],
     "ordinalrisk.RiskController.guarantee": [THEOREM + " 1"],
-    "ordinalrisk.guarantees.Guarantee": [THEOREM + " 1"],
+    "ordinalrisk.calibration.guarantees.Guarantee": [THEOREM + " 1"],
     "ordinalrisk.RiskCurve": [EQUATION + "3", THEOREM + " 4"],
     "ordinalrisk.RiskCurve.first_level_above": [EQUATION + "3"],
     "ordinalrisk.OrdinalRiskClassifier": [EQUATION + "2 and 3", THEOREM + " 1"],
@@ -263,8 +263,8 @@ def test_the_table_of_the_paper_has_the_numbers_of_the_docstrings():
 
 
 def test_losses_rules_and_what_they_make_are_among_those_with_numbers():
-    from ordinalrisk.growth import GROWTH_RULES
-    from ordinalrisk.losses import LOSSES
+    from ordinalrisk.growth.rules import GROWTH_RULES
+    from ordinalrisk.losses.kinds import LOSSES
 
     for cls in [*LOSSES.values(), *GROWTH_RULES.values()]:
         assert f"ordinalrisk.{cls.__name__}" in PAPER

@@ -16,16 +16,17 @@ from browser import ReportPage, running_chromium
 from typer.testing import CliRunner
 
 import ordinalrisk as orisk
-from ordinalrisk import estimates, metrics
-from ordinalrisk.calibrating import RowExtras
-from ordinalrisk.calibration import HighProbability
-from ordinalrisk.cost_table import CostTable
-from ordinalrisk.evaluating import StratumLosses, stratum_risks, verdict_on
+from ordinalrisk import metrics
+from ordinalrisk.calibration.accumulate import RowExtras
+from ordinalrisk.calibration.promises import HighProbability
+from ordinalrisk.evaluation import estimates
+from ordinalrisk.evaluation.counts import Tally
+from ordinalrisk.evaluation.evaluation import StratumLosses, stratum_risks, verdict_on
+from ordinalrisk.evaluation.realised import ClusterLosses, WeightedLosses, of_weighted_classes
+from ordinalrisk.evaluation.verdict import PartVerdict, Realised, judged, verdict_of_parts
+from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.report import ReportSummary, counting, promising, render, stops, summarise
-from ordinalrisk.report.realised import ClusterLosses, WeightedLosses, of_weighted_classes
 from ordinalrisk.report.stops import alpha_range
-from ordinalrisk.report.verdict import PartVerdict, Realised, judged, verdict_of_parts
-from ordinalrisk.tally import Tally
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*(needs at least|too few|full scale):UserWarning"),

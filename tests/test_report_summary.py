@@ -21,22 +21,22 @@ from strategies import exact_losses
 
 import ordinalrisk as orisk
 from ordinalrisk import metrics
-from ordinalrisk.calibration import expectation_threshold
-from ordinalrisk.comparing import GROWTHS, compare
-from ordinalrisk.estimates import Estimate
-from ordinalrisk.exact import decimal_text
-from ordinalrisk.fingerprint import fingerprint, of_parts
-from ordinalrisk.guarantees import Guarantee
-from ordinalrisk.losses import as_loss
-from ordinalrisk.random_rows import RandomRows
+from ordinalrisk.calibration.fingerprint import fingerprint, of_parts
+from ordinalrisk.calibration.guarantees import Guarantee
+from ordinalrisk.calibration.promises import expectation_threshold
+from ordinalrisk.curves.risk_curve import RiskCurve
+from ordinalrisk.evaluation.counts import Tally
+from ordinalrisk.evaluation.estimates import Estimate
+from ordinalrisk.evaluation.verdict import verdict_of
+from ordinalrisk.inputs.numbers import decimal_text
+from ordinalrisk.inputs.random_rows import RandomRows
+from ordinalrisk.losses.kinds import as_loss
+from ordinalrisk.losses.words import loss_in_words
 from ordinalrisk.report import ReportSummary, counting, render, striking, summarise, summary, write_report
-from ordinalrisk.report.describing import loss_in_words
 from ordinalrisk.report.render import _worst
 from ordinalrisk.report.stops import MOST_STOPS, stops_of
 from ordinalrisk.report.striking import TopRows
-from ordinalrisk.report.verdict import verdict_of
-from ordinalrisk.risk_curve import RiskCurve
-from ordinalrisk.tally import Tally
+from ordinalrisk.selection.compare import GROWTHS, compare
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:alpha=.* needs at least:UserWarning"),
@@ -315,7 +315,7 @@ def test_columns_that_the_calibration_remembers(draw, tmp_path):
     columns |= {"group": None, "cluster": None, "weight": None}
     found = summarise(setting.controller, setting.proba, setting.y, columns=columns)
     assert found["calibration"]["columns"] == columns
-    from ordinalrisk.score_columns import ScoreColumns
+    from ordinalrisk.inputs.score_columns import ScoreColumns
 
     remembered = ScoreColumns(("p0", "p1"), "grade", True)
     setting.controller.adopt(replace(setting.controller.calibration_, columns=remembered))

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 import torch
 
-from ordinalrisk.probabilities import RowError
-from ordinalrisk.row_names import RowNames
+from ordinalrisk.inputs.matrix import RowError
+from ordinalrisk.inputs.row_names import RowNames
 
 STRINGS = ["b", "a", "b"]
 NUMBERS = [20, 10, 20]

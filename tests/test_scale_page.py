@@ -9,15 +9,15 @@ import pytest
 from matplotlib.figure import Figure
 from page_scripts import DOCS, load_script
 
-from ordinalrisk import bracketing
-from ordinalrisk.bracketing import KEPT_WHOLE, MOST_SENT, SAMPLED
-from ordinalrisk.part_steps import Draw, Question
+from ordinalrisk.execution import bracketing
+from ordinalrisk.execution.bracketing import KEPT_WHOLE, MOST_SENT, SAMPLED
+from ordinalrisk.execution.part_steps import Draw, Question
 
 if not DOCS.is_dir():
     pytest.skip("the documentation is not beside the tests", allow_module_level=True)
 pytest.importorskip("distributed", reason="dask comes with the extra cluster")
 
-from ordinalrisk.engines.dask.partitions import MERGED_AT_ONCE
+from ordinalrisk.execution.dask.partitions import MERGED_AT_ONCE
 
 LARGEST_PICTURE = 200_000
 MERGING = 1 + 1 / (MERGED_AT_ONCE - 1)  # tasks a part, for its answer and the tree above it

@@ -11,10 +11,10 @@ from test_commands import invoke, succeeds
 
 import ordinalrisk as orisk
 from ordinalrisk.cli import run
-from ordinalrisk.engines.dask import files
-from ordinalrisk.engines.formats import FileError
-from ordinalrisk.engines.places import StoredFile, expanded
-from ordinalrisk.engines.redacting import redacted
+from ordinalrisk.files.formats import FileError
+from ordinalrisk.files.places import StoredFile, expanded
+from ordinalrisk.files.redacting import redacted
+from ordinalrisk.jobs import cluster as files
 
 USER, PASSWORD, SIGNATURE = "AKIAUSER", "pass/w0rd+SECRET", "c1f2/SECRET+sig=="
 SECRETS = (USER, "SECRET", "c1f2")

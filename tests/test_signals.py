@@ -88,9 +88,9 @@ RUN = "\nfrom ordinalrisk.__main__ import run\nrun()\n"
 AT_ANY_MOMENT = """
 import contextlib, importlib, random, signal
 from ordinalrisk import cli
-from ordinalrisk.engines import streaming
-from ordinalrisk.interrupting import end_when_asked
-from ordinalrisk.kernels import cpu
+from ordinalrisk.jobs import streaming
+from ordinalrisk.files.interrupting import end_when_asked
+from ordinalrisk.growth.kernels import cpu
 list(cpu.compile_ahead())
 
 def outcome(folder, number, moment):
@@ -212,7 +212,7 @@ def test_an_interrupted_local_cluster_ends_with_all_its_processes(here, rows):
         shutil.copy(rows, here / f"rows-{i}.parquet")
     script = """
 import glob, signal
-from ordinalrisk.engines.dask import files
+from ordinalrisk.jobs import cluster as files
 
 def watched(*_):
     import psutil
@@ -259,7 +259,7 @@ def test_a_signal_that_is_ignored_stays_ignored(here):
 def test_a_forked_child_that_is_terminated_does_not_end_its_parent(here):
     script = """
 import os, signal, sys
-from ordinalrisk.interrupting import end_when_asked
+from ordinalrisk.files.interrupting import end_when_asked
 end_when_asked()
 ready, told = os.pipe()
 child = os.fork()
@@ -315,7 +315,7 @@ def test_a_process_ends_within_a_second_though_tidying_up_hangs(number, tmp_path
     """The quickest of five counts: others may keep the machine busy in the meantime."""
     script = """
 import threading
-from ordinalrisk.interrupting import end_when_asked, undone_if_interrupted
+from ordinalrisk.files.interrupting import end_when_asked, undone_if_interrupted
 end_when_asked()
 with undone_if_interrupted(threading.Event().wait):
     print("ready", flush=True)

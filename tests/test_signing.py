@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from ordinalrisk import RiskController
 from ordinalrisk.cli import app
-from ordinalrisk.signing import SignatureError
+from ordinalrisk.saving.signing import SignatureError
 
 
 def pem_of(private, encryption=None):
@@ -270,7 +270,7 @@ def test_the_signature_does_not_replace_the_key(scores, keys, tmp_path):
 
 
 def test_without_the_package_the_error_says_what_to_install(scores, keys, monkeypatch):
-    from ordinalrisk import signing
+    from ordinalrisk.saving import signing
 
     assert calibrate(scores, "--sign", keys[0]).exit_code == 0
     monkeypatch.setattr(signing, "find_spec", lambda name: None)

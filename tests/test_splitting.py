@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordinalrisk import RiskController
-from ordinalrisk.splitting import split_folds, split_rows
+from ordinalrisk.inputs.splitting import split_folds, split_rows
 
 NAMES = {
     "integers": lambda numbers: numbers,

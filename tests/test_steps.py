@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ordinalrisk as orisk
-from ordinalrisk import steps as steps_module
-from ordinalrisk.risk_curve import RiskCurve
-from ordinalrisk.steps import Steps
+from ordinalrisk.curves import steps as steps_module
+from ordinalrisk.curves.risk_curve import RiskCurve
+from ordinalrisk.curves.steps import Steps
 
 
 def naive_first_level_above(at, by, budget):

@@ -24,7 +24,7 @@ from ordinalrisk.experiments.tables import (
     rules_tables,
     weight_table,
 )
-from ordinalrisk.losses import loss_from_dict
+from ordinalrisk.losses.kinds import loss_from_dict
 
 EXPERIMENTS = {
     module.EXPERIMENT.name: module.EXPERIMENT for module in (simulated, utkface, diabetic_retinopathy)

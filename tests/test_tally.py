@@ -5,8 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ordinalrisk import CostTableLoss, DivergenceLoss, IntervalSet, WeightedLoss, metrics, tally
-from ordinalrisk.tally import Tally
+from ordinalrisk import CostTableLoss, DivergenceLoss, IntervalSet, WeightedLoss, metrics
+from ordinalrisk.evaluation import counts as tally
+from ordinalrisk.evaluation.counts import Tally
 
 LOSSES = [
     WeightedLoss(),

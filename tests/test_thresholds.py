@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ordinalrisk as orisk
-from ordinalrisk.calibration import ThresholdsByWeight, loss_budget, threshold_by_weight
+from ordinalrisk.calibration.promises import ThresholdsByWeight, loss_budget, threshold_by_weight
 
 WEIGHTS = st.floats(0, 1e6) | st.sampled_from([0.0, 5e-324, 1e-300, 0.1, 1.0, 1e300])
 

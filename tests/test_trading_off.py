@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import ordinalrisk as orisk
-from ordinalrisk.comparing import compare
-from ordinalrisk.trading_off import trade_off
+from ordinalrisk.selection.compare import compare
+from ordinalrisk.selection.trade_off import trade_off
 
 
 def test_it_is_a_comparison_of_one_rule(draw):

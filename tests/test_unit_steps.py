@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import GROWTH_RULES, LOSSES, calibration_sets, exact_losses
 
-from ordinalrisk.cost_table import CostTable, whole_costs
-from ordinalrisk.risk_curve import RiskCurve
-from ordinalrisk.unit_steps import UnitSteps, exact_weights
+from ordinalrisk.curves.risk_curve import RiskCurve
+from ordinalrisk.curves.unit_steps import UnitSteps, exact_weights
+from ordinalrisk.losses.cost_table import CostTable, whole_costs
 
 every_rule = pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)
 every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ordinalrisk.risk_curve import RiskCurve
-from ordinalrisk.steps import SortedSteps
-from ordinalrisk.windows import NotKnownError, Window, WindowedSteps
+from ordinalrisk.curves.risk_curve import RiskCurve
+from ordinalrisk.curves.steps import SortedSteps
+from ordinalrisk.curves.windows import NotKnownError, Window, WindowedSteps
 
 WHOLE = SortedSteps(np.array([0.1, 0.2, 0.3, 0.5, 0.6, 0.8]), np.array([2, 3, 7, 8, 12, 13]), 4)
 

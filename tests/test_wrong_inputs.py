@@ -25,8 +25,8 @@ from ordinalrisk import (
     probabilities,
     shift,
 )
-from ordinalrisk.comparing import Comparison
 from ordinalrisk.report import ReportSummary
+from ordinalrisk.selection.compare import Comparison
 
 mpl.use("agg")
 

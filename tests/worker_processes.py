@@ -15,9 +15,10 @@ import dask
 from distributed import LocalCluster
 from distributed.utils import get_mp_context
 
-from ordinalrisk.engines import readers, streaming
-from ordinalrisk.engines.dask import files
-from ordinalrisk.part_steps import PartSteps
+from ordinalrisk.execution.part_steps import PartSteps
+from ordinalrisk.files import readers
+from ordinalrisk.jobs import cluster as files
+from ordinalrisk.jobs import streaming
 
 
 @contextmanager
@@ -25,7 +26,7 @@ def local_cluster(n_workers=2):
     """Processes with a thread each, which know the variables of the environment that we have now."""
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
         get_mp_context().set_forkserver_preload(
-            ["distributed", "pytest", "pandas", "ordinalrisk.kernels.cpu", files.__name__]
+            ["distributed", "pytest", "pandas", "ordinalrisk.growth.kernels.cpu", files.__name__]
         )
         with LocalCluster(
             n_workers=n_workers,

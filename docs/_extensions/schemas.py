@@ -17,14 +17,14 @@ from sphinx.util.docutils import SphinxDirective
 
 RESULTS = (
     "ordinalrisk.RiskCurve",
-    "ordinalrisk.comparing.Comparison",
-    "ordinalrisk.coverage_weights.CoverageWeights",
+    "ordinalrisk.selection.compare.Comparison",
+    "ordinalrisk.selection.coverage_weights.CoverageWeights",
     "ordinalrisk.datasets.retinopathy.RetinaMNIST",
-    "ordinalrisk.guarantees.Guarantee",
-    "ordinalrisk.intervals.Interval",
+    "ordinalrisk.calibration.guarantees.Guarantee",
+    "ordinalrisk.prediction.interval_set.Interval",
     "ordinalrisk.losses.IntervalLoss",
     "ordinalrisk.metrics.Estimate",
-    "ordinalrisk.trading_off.TradeOff",
+    "ordinalrisk.selection.trade_off.TradeOff",
 )
 
 

@@ -6,50 +6,50 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ordinalrisk import datasets, metrics, plots, probabilities, report, shift
-    from ordinalrisk.choosing import alpha_for_singletons, alpha_for_size
-    from ordinalrisk.comparing import compare, ranked
     from ordinalrisk.controller import RiskController
-    from ordinalrisk.coverage_weights import weights_for_coverage
+    from ordinalrisk.curves.risk_curve import RiskCurve
     from ordinalrisk.estimator import OrdinalRiskClassifier
-    from ordinalrisk.growth import AdaptiveGrowth, FrontierGrowth, PaperGrowth, RankedProbabilityGrowth
-    from ordinalrisk.intervals import IntervalSet
-    from ordinalrisk.losses import CostTableLoss, DivergenceLoss, WeightedLoss
-    from ordinalrisk.monitoring import RiskMonitor
-    from ordinalrisk.online import OnlineRiskController
+    from ordinalrisk.growth.rules import AdaptiveGrowth, FrontierGrowth, PaperGrowth, RankedProbabilityGrowth
+    from ordinalrisk.inputs.splitting import split_folds, split_rows
+    from ordinalrisk.losses.kinds import CostTableLoss, DivergenceLoss, WeightedLoss
+    from ordinalrisk.prediction.interval_set import IntervalSet
     from ordinalrisk.probabilities import softmax
-    from ordinalrisk.risk_curve import RiskCurve
-    from ordinalrisk.splitting import split_folds, split_rows
-    from ordinalrisk.trading_off import trade_off
+    from ordinalrisk.selection.choose_alpha import alpha_for_singletons, alpha_for_size
+    from ordinalrisk.selection.compare import compare, ranked
+    from ordinalrisk.selection.coverage_weights import weights_for_coverage
+    from ordinalrisk.selection.trade_off import trade_off
+    from ordinalrisk.sequential.monitor import RiskMonitor
+    from ordinalrisk.sequential.online import OnlineRiskController
 
 _HOME = {
-    "AdaptiveGrowth": "growth",
-    "CostTableLoss": "losses",
-    "DivergenceLoss": "losses",
-    "FrontierGrowth": "growth",
-    "IntervalSet": "intervals",
-    "OnlineRiskController": "online",
+    "AdaptiveGrowth": "growth.rules",
+    "CostTableLoss": "losses.kinds",
+    "DivergenceLoss": "losses.kinds",
+    "FrontierGrowth": "growth.rules",
+    "IntervalSet": "prediction.interval_set",
+    "OnlineRiskController": "sequential.online",
     "OrdinalRiskClassifier": "estimator",
-    "PaperGrowth": "growth",
-    "RankedProbabilityGrowth": "growth",
+    "PaperGrowth": "growth.rules",
+    "RankedProbabilityGrowth": "growth.rules",
     "RiskController": "controller",
-    "RiskCurve": "risk_curve",
-    "RiskMonitor": "monitoring",
-    "WeightedLoss": "losses",
-    "alpha_for_singletons": "choosing",
-    "alpha_for_size": "choosing",
-    "compare": "comparing",
+    "RiskCurve": "curves.risk_curve",
+    "RiskMonitor": "sequential.monitor",
+    "WeightedLoss": "losses.kinds",
+    "alpha_for_singletons": "selection.choose_alpha",
+    "alpha_for_size": "selection.choose_alpha",
+    "compare": "selection.compare",
     "datasets": "",
     "metrics": "",
     "plots": "",
     "probabilities": "",
-    "ranked": "comparing",
+    "ranked": "selection.compare",
     "report": "",
     "shift": "",
     "softmax": "probabilities",
-    "split_folds": "splitting",
-    "split_rows": "splitting",
-    "trade_off": "trading_off",
-    "weights_for_coverage": "coverage_weights",
+    "split_folds": "inputs.splitting",
+    "split_rows": "inputs.splitting",
+    "trade_off": "selection.trade_off",
+    "weights_for_coverage": "selection.coverage_weights",
 }
 __all__ = [*_HOME]
 

@@ -1,6 +1,6 @@
 """``python -m ordinalrisk`` and the installed command: signals are handled before commands are imported."""
 
-from ordinalrisk.interrupting import end_when_asked
+from ordinalrisk.files.interrupting import end_when_asked
 
 
 def run() -> None:

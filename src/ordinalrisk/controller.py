@@ -13,34 +13,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk import calibration_file, html_repr
-from ordinalrisk.arrays import to_numpy
-from ordinalrisk.calibrating import Calibration, Calibrator, RowExtras, by_class
-from ordinalrisk.calibration import (
+from ordinalrisk.calibration.accumulate import Calibration, Calibrator, RowExtras, by_class
+from ordinalrisk.calibration.combinations import require_parts_suffice, require_theorem
+from ordinalrisk.calibration.confidence_bounds import checked_bound, checked_delta
+from ordinalrisk.calibration.guarantees import Guarantee, guarantee_of, guarantee_of_all
+from ordinalrisk.calibration.promises import (
     Expectation,
     HighProbability,
     Promise,
     checked_alpha,
     checked_more_alphas,
 )
-from ordinalrisk.combining import require_parts_suffice, require_theorem
-from ordinalrisk.confidence_bounds import checked_bound, checked_delta
-from ordinalrisk.cost_table import CostTable
-from ordinalrisk.device import beside, on_device, to_host
-from ordinalrisk.exact import as_fraction, as_number, decimal_text
-from ordinalrisk.growth import as_growth
-from ordinalrisk.guarantees import Guarantee, guarantee_of, guarantee_of_all
-from ordinalrisk.hull import Ends, ends_by_label, ends_by_row
-from ordinalrisk.intervals import IntervalSet
-from ordinalrisk.labels import Classes, as_classes, class_indices, require_column_order, resolve_classes
-from ordinalrisk.lazy import is_dask
-from ordinalrisk.losses import as_loss
-from ordinalrisk.probabilities import as_matrix
-from ordinalrisk.row_index import require_same_rows
-from ordinalrisk.score_columns import ScoreColumns
-from ordinalrisk.splitting import checked_seed
-from ordinalrisk.thresholds import Thresholds
-from ordinalrisk.windows import NotKnownError
+from ordinalrisk.calibration.row_thresholds import Thresholds
+from ordinalrisk.curves.windows import NotKnownError
+from ordinalrisk.growth.rules import as_growth
+from ordinalrisk.inputs.arrays import to_numpy
+from ordinalrisk.inputs.device import beside, on_device, to_host
+from ordinalrisk.inputs.labels import (
+    Classes,
+    as_classes,
+    class_indices,
+    require_column_order,
+    resolve_classes,
+)
+from ordinalrisk.inputs.lazy import is_dask
+from ordinalrisk.inputs.matrix import as_matrix
+from ordinalrisk.inputs.numbers import as_fraction, as_number, decimal_text
+from ordinalrisk.inputs.row_index import require_same_rows
+from ordinalrisk.inputs.score_columns import ScoreColumns
+from ordinalrisk.inputs.splitting import checked_seed
+from ordinalrisk.losses.cost_table import CostTable
+from ordinalrisk.losses.kinds import as_loss
+from ordinalrisk.prediction import notebook_view as html_repr
+from ordinalrisk.prediction.ends import Ends, ends_by_label, ends_by_row
+from ordinalrisk.prediction.interval_set import IntervalSet
+from ordinalrisk.saving import calibration_file
 
 _ROWS_AT_ONCE = 65_536
 _PARAMETERS = (
@@ -277,7 +284,7 @@ class RiskController:
             [*self.options, *extras.used, *(["class_weight"] if class_weight is not None else [])]
         )
         if is_dask(proba):
-            from ordinalrisk.engines.dask import collections
+            from ordinalrisk.execution.dask import collections
 
             require_parts_suffice(extras.used)
             return self._finished(
@@ -435,7 +442,7 @@ class RiskController:
         if alpha is not None:
             self._warn_if_uncertified(thresholds, self.calibration_, stacklevel=3)
         if is_dask(proba):
-            from ordinalrisk.engines.dask import collections
+            from ordinalrisk.execution.dask import collections
 
             lazy: Any = collections.predicted(
                 self if alpha is None else self.uncalibrated(alpha).adopt(self.calibration_),
@@ -472,7 +479,7 @@ class RiskController:
         Returns
         -------
         Guarantee
-            See :class:`~ordinalrisk.guarantees.Guarantee`.
+            See :class:`~ordinalrisk.calibration.guarantees.Guarantee`.
 
         Examples
         --------

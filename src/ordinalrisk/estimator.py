@@ -21,17 +21,17 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, check_is_fitted, column_or_1d
 
-from ordinalrisk.arrays import to_numpy
+from ordinalrisk.calibration.guarantees import Guarantee
 from ordinalrisk.controller import RiskController
-from ordinalrisk.device import to_host
-from ordinalrisk.exact import as_fraction
-from ordinalrisk.guarantees import Guarantee
-from ordinalrisk.intervals import IntervalSet
-from ordinalrisk.labels import Classes, as_classes, class_indices, ordered_categories, resolve_classes
-from ordinalrisk.probabilities import as_matrix
-from ordinalrisk.row_index import require_same_rows
-from ordinalrisk.row_names import RowNames
-from ordinalrisk.splitting import Rows, split_rows
+from ordinalrisk.inputs.arrays import to_numpy
+from ordinalrisk.inputs.device import to_host
+from ordinalrisk.inputs.labels import Classes, as_classes, class_indices, ordered_categories, resolve_classes
+from ordinalrisk.inputs.matrix import as_matrix
+from ordinalrisk.inputs.numbers import as_fraction
+from ordinalrisk.inputs.row_index import require_same_rows
+from ordinalrisk.inputs.row_names import RowNames
+from ordinalrisk.inputs.splitting import Rows, split_rows
+from ordinalrisk.prediction.interval_set import IntervalSet
 
 
 class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -389,7 +389,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         Guarantee
-            See :class:`~ordinalrisk.guarantees.Guarantee`.
+            See :class:`~ordinalrisk.calibration.guarantees.Guarantee`.
 
         Examples
         --------

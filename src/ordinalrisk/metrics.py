@@ -17,15 +17,14 @@ from typing import Any, ParamSpec
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.cost_table import CostTable
-from ordinalrisk.device import to_host
-from ordinalrisk.estimates import Estimate as Estimate
-from ordinalrisk.estimates import Value
-from ordinalrisk.intervals import IntervalSet
-from ordinalrisk.labels import class_indices
-from ordinalrisk.lazy import is_lazy_set
-from ordinalrisk.losses import as_loss
-from ordinalrisk.tally import Tally
+from ordinalrisk.evaluation.counts import Tally
+from ordinalrisk.evaluation.estimates import Estimate, Value
+from ordinalrisk.inputs.device import to_host
+from ordinalrisk.inputs.labels import class_indices
+from ordinalrisk.inputs.lazy import is_lazy_set
+from ordinalrisk.losses.cost_table import CostTable
+from ordinalrisk.losses.kinds import as_loss
+from ordinalrisk.prediction.interval_set import IntervalSet
 
 __all__ = [
     "Estimate",

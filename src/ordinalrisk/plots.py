@@ -17,20 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk import metrics
-from ordinalrisk.arrays import SUM_TOLERANCE, to_numpy, widened
-from ordinalrisk.calibration import loss_budget
+from ordinalrisk.calibration.guarantees import Guarantee
+from ordinalrisk.calibration.promises import loss_budget
 from ordinalrisk.controller import RiskController
-from ordinalrisk.device import on_device, to_host
-from ordinalrisk.exact import as_fraction, decimal_text
-from ordinalrisk.guarantees import Guarantee
-from ordinalrisk.intervals import IntervalSet
-from ordinalrisk.labels import Classes, class_indices, require_column_order
-from ordinalrisk.palette import BLUE, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION
-from ordinalrisk.probabilities import as_matrix, raise_invalid_row
-from ordinalrisk.risk_curve import RiskCurve
-from ordinalrisk.row_index import require_same_rows
-from ordinalrisk.row_names import RowNames
-from ordinalrisk.strata import Stratum
+from ordinalrisk.curves.risk_curve import RiskCurve
+from ordinalrisk.curves.strata import Stratum
+from ordinalrisk.display.palette import BLUE, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION
+from ordinalrisk.inputs.arrays import SUM_TOLERANCE, to_numpy, widened
+from ordinalrisk.inputs.device import on_device, to_host
+from ordinalrisk.inputs.labels import Classes, class_indices, require_column_order
+from ordinalrisk.inputs.matrix import as_matrix, raise_invalid_row
+from ordinalrisk.inputs.numbers import as_fraction, decimal_text
+from ordinalrisk.inputs.row_index import require_same_rows
+from ordinalrisk.inputs.row_names import RowNames
+from ordinalrisk.prediction.interval_set import IntervalSet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

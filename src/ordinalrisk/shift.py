@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.arrays import to_numpy
-from ordinalrisk.exact import as_fraction
-from ordinalrisk.growth import require_valid
-from ordinalrisk.labels import Classes, class_indices, require_column_order, resolve_classes
-from ordinalrisk.probabilities import as_matrix
-from ordinalrisk.row_index import require_same_rows
-from ordinalrisk.splitting import checked_seed, split_folds
-from ordinalrisk.text_table import listed
+from ordinalrisk.display.text_table import listed
+from ordinalrisk.growth.rules import require_valid
+from ordinalrisk.inputs.arrays import to_numpy
+from ordinalrisk.inputs.labels import Classes, class_indices, require_column_order, resolve_classes
+from ordinalrisk.inputs.matrix import as_matrix
+from ordinalrisk.inputs.numbers import as_fraction
+from ordinalrisk.inputs.row_index import require_same_rows
+from ordinalrisk.inputs.splitting import checked_seed, split_folds
 
 __all__ = ["accepted_rows", "covariate_ratios", "effective_rows", "label_ratios"]
 

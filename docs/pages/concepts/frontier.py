@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import ordinalrisk as orisk
-from ordinalrisk.palette import BLUE, GREY, INK, MUTED, ORANGE
+from ordinalrisk.display.palette import BLUE, GREY, INK, MUTED, ORANGE
 
 # %%
 # One case

@@ -64,7 +64,7 @@ from sklearn.preprocessing import StandardScaler
 from statsmodels.datasets import fair
 
 import ordinalrisk as orisk
-from ordinalrisk.palette import BLUE, GREY, INK, MUTED, ORANGE
+from ordinalrisk.display.palette import BLUE, GREY, INK, MUTED, ORANGE
 
 # %%
 # What they change, and what it costs

@@ -18,7 +18,7 @@ import pandas as pd
 from matplotlib.animation import FuncAnimation
 
 import ordinalrisk as orisk
-from ordinalrisk.palette import BLUE, FAINT, GREY, MUTED, ORANGE
+from ordinalrisk.display.palette import BLUE, FAINT, GREY, MUTED, ORANGE
 
 # %%
 # A network graded photographs of retinas from no diabetic retinopathy to a proliferative one. Here is one

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 from matplotlib.colors import LinearSegmentedColormap
 
 import ordinalrisk as orisk
-from ordinalrisk.palette import BLUE, INK
+from ordinalrisk.display.palette import BLUE, INK
 
 names = ["none", "mild", "moderate", "severe"]
 losses = {

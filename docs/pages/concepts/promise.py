@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 from statsmodels.datasets import fair
 
 import ordinalrisk as orisk
-from ordinalrisk.palette import BLUE, INK, MUTED, ORANGE
+from ordinalrisk.display.palette import BLUE, INK, MUTED, ORANGE
 
 # %%
 # In a survey women rated their marriage from 1, very poor, to 5, very good. A model predicts the rating from

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 import ordinalrisk as orisk
-from ordinalrisk.palette import BLUE, INK, MUTED, ORANGE
+from ordinalrisk.display.palette import BLUE, INK, MUTED, ORANGE
 
 # %%
 # Forty photographs of retinas with a network's probabilities for five grades: few enough to see every step.

@@ -16,7 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 from statsmodels.datasets import fair
 
 import ordinalrisk as orisk
-from ordinalrisk.palette import BLUE, INK, MUTED, VERMILLION
+from ordinalrisk.display.palette import BLUE, INK, MUTED, VERMILLION
 
 alpha = 0.2  # one miss in five, in all three
 wrong, mended = {}, {}

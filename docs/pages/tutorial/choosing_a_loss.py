@@ -29,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import ordinalrisk as orisk
-from ordinalrisk.palette import BLUE, ORANGE
+from ordinalrisk.display.palette import BLUE, ORANGE
 
 answers = sm.datasets.fair.load_pandas().data
 rating = answers.pop("rate_marriage").to_numpy(int) - 1

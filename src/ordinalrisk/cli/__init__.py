@@ -22,7 +22,7 @@ from ordinalrisk.cli.predict import predict
 from ordinalrisk.cli.report import report
 from ordinalrisk.cli.reproduce import reproduce
 from ordinalrisk.cli.warmup import warmup
-from ordinalrisk.engines.redacting import redacted
+from ordinalrisk.files.redacting import redacted
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ordinalrisk.controller import RiskController
-    from ordinalrisk.engines.dask.files import Files
-    from ordinalrisk.engines.places import StoredFile
-    from ordinalrisk.engines.readers import Source
-    from ordinalrisk.score_columns import ScoreColumns
+    from ordinalrisk.files.places import StoredFile
+    from ordinalrisk.files.readers import Source
+    from ordinalrisk.inputs.score_columns import ScoreColumns
+    from ordinalrisk.jobs.cluster import Files
 
 _MOST_THRESHOLDS = 40
 
@@ -145,10 +145,11 @@ def calibrate(
     likely = _likely(delta, bound, random_state)
 
     from ordinalrisk.controller import RiskController
-    from ordinalrisk.engines import columns, streaming
-    from ordinalrisk.engines.readers import opened
-    from ordinalrisk.growth import GROWTH_RULES, as_growth
-    from ordinalrisk.report.describing import loss_in_words
+    from ordinalrisk.files import columns
+    from ordinalrisk.files.readers import opened
+    from ordinalrisk.growth.rules import GROWTH_RULES, as_growth
+    from ordinalrisk.jobs import streaming
+    from ordinalrisk.losses.words import loss_in_words
 
     given = options.names(classes)
     console = terminal.printer(to_error=out == "-")
@@ -196,8 +197,8 @@ def calibrate(
 def _files(
     places: list[str], where: ScoreColumns, source: Source, labels: list[Any], given_format: str | None
 ) -> Files:
-    from ordinalrisk.combining import require_parts_suffice
-    from ordinalrisk.engines.dask.files import Files
+    from ordinalrisk.calibration.combinations import require_parts_suffice
+    from ordinalrisk.jobs.cluster import Files
 
     used = {"clusters": where.cluster, "sample_weight": where.weight}
     require_parts_suffice(name for name, column in used.items() if column is not None)
@@ -207,7 +208,7 @@ def _files(
 def _on_cluster(
     controller: RiskController, files: Files, cluster: str, class_weight: Any, more_alphas: list[Any]
 ) -> RiskController:
-    from ordinalrisk.engines.dask.files import calibrate
+    from ordinalrisk.jobs.cluster import calibrate
 
     with clusters.working_on(cluster, "Calibrating", len(files.places)) as progress:
         return calibrate(
@@ -217,7 +218,7 @@ def _on_cluster(
 
 def _likely(delta: str | None, bound: options.Bound, random_state: int | None) -> dict[str, Any]:
     """The parameters of a guarantee with some probability, if there is to be one."""
-    from ordinalrisk.confidence_bounds import checked_delta
+    from ordinalrisk.calibration.confidence_bounds import checked_delta
 
     if delta is None:
         if bound != options.Bound.auto:
@@ -238,7 +239,7 @@ def _likely(delta: str | None, bound: options.Bound, random_state: int | None) -
 @contextmanager
 def _in_options() -> Iterator[None]:
     """Say what is wrong with parameters in the words of the options."""
-    from ordinalrisk.engines.formats import FileError
+    from ordinalrisk.files.formats import FileError
 
     try:
         yield
@@ -255,8 +256,8 @@ def _print_thresholds(console: Console, calibrated: RiskController) -> None:
         mean = " for a row of mean weight" if calibrated.calibration_.shift is not None else ""
         console.print(f"Threshold {calibrated.threshold_!r}{mean}; {data}")
         return
-    from ordinalrisk.exact import decimal_text
-    from ordinalrisk.text_table import Table
+    from ordinalrisk.display.text_table import Table
+    from ordinalrisk.inputs.numbers import decimal_text
 
     promised = calibrated.guarantee().parts
     by = terminal.stratum_header(promised[0])
@@ -274,7 +275,7 @@ def _print_thresholds(console: Console, calibrated: RiskController) -> None:
 
 def _require_alpha(controller: Any, n_classes: int) -> None:
     """Before the rows are read rather than after."""
-    from ordinalrisk.exact import as_fraction, decimal_text
+    from ordinalrisk.inputs.numbers import as_fraction, decimal_text
 
     bound, given = controller.loss.bound(n_classes), controller.alpha
     for risk in given.values() if isinstance(given, dict) else [given]:
@@ -288,7 +289,7 @@ def _require_alpha(controller: Any, n_classes: int) -> None:
 
 
 def _write(calibrated: Any, out: Path | StoredFile, key: Path | None) -> None:
-    from ordinalrisk import calibration_file
+    from ordinalrisk.saving import calibration_file
 
     if str(out) == "-":
         typer.echo(calibration_file.text_of(calibrated), nl=False)

@@ -28,8 +28,8 @@ def inputs(given: Sequence[str], cluster: str | None) -> list[str]:
             terminal.fail(f"--cluster needs {package}, which is not installed: {INSTALL_CLUSTER}", code=1)
     if "-" in given:
         terminal.fail("--cluster: workers can't read a pipe; name files.", code=2)
-    from ordinalrisk.engines.dask.connecting import ClusterError, require_cluster
-    from ordinalrisk.engines.places import expanded
+    from ordinalrisk.execution.dask.connecting import ClusterError, require_cluster
+    from ordinalrisk.files.places import expanded
 
     try:
         require_cluster(cluster)
@@ -43,7 +43,7 @@ def inputs(given: Sequence[str], cluster: str | None) -> list[str]:
 @contextmanager
 def working_on(cluster: str, description: str, n_files: int) -> Iterator[Callable[[int], None]]:
     """A connection to a cluster, and a bar that takes the number of files done."""
-    from ordinalrisk.engines.dask.connecting import ClusterError, connected
+    from ordinalrisk.execution.dask.connecting import ClusterError, connected
 
     try:
         with connected(cluster) as client:

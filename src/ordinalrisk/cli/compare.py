@@ -12,8 +12,8 @@ from ordinalrisk import __version__
 from ordinalrisk.cli import options, terminal
 
 if TYPE_CHECKING:
-    from ordinalrisk.comparing import Comparison
-    from ordinalrisk.text_table import Table
+    from ordinalrisk.display.text_table import Table
+    from ordinalrisk.selection.compare import Comparison
 
 
 _INTERVAL = (
@@ -73,13 +73,14 @@ def compare(
     if written is not None:
         terminal.require_writable_file(written, "--json", rows_in)
 
-    from ordinalrisk import comparing
-    from ordinalrisk.engines import columns, streaming
-    from ordinalrisk.engines.formats import FileError
-    from ordinalrisk.engines.readers import opened
-    from ordinalrisk.growth import require_valid
-    from ordinalrisk.losses import WeightedLoss
-    from ordinalrisk.random_rows import RandomRows
+    from ordinalrisk.files import columns
+    from ordinalrisk.files.formats import FileError
+    from ordinalrisk.files.readers import opened
+    from ordinalrisk.growth.rules import require_valid
+    from ordinalrisk.inputs.random_rows import RandomRows
+    from ordinalrisk.jobs import streaming
+    from ordinalrisk.losses.kinds import WeightedLoss
+    from ordinalrisk.selection import compare as comparing
 
     given = options.names(classes)
     alphas = [options.number(text, "--alpha") for text in alpha or ("0.05", "0.1")]
@@ -120,7 +121,7 @@ def compare(
 
 
 def _table(results: Sequence[Comparison]) -> Table:
-    from ordinalrisk.trading_off import fitted
+    from ordinalrisk.selection.trade_off import fitted
 
     rows: list[tuple[str, ...]] = []
     before = None
@@ -136,7 +137,7 @@ def _table(results: Sequence[Comparison]) -> Table:
 
 
 def _document(results: Sequence[Comparison], used: int, n_rows: int, folds: int, seed: int) -> dict[str, Any]:
-    from ordinalrisk.exact import to_json
+    from ordinalrisk.inputs.numbers import to_json
 
     return {
         "format": "ordinalrisk comparison",

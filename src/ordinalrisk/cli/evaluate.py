@@ -13,10 +13,10 @@ from ordinalrisk.cli import clusters, options, terminal
 
 if TYPE_CHECKING:
     from ordinalrisk.controller import RiskController
-    from ordinalrisk.evaluating import StratumRisk
-    from ordinalrisk.report.verdict import Verdict
-    from ordinalrisk.tally import Tally
-    from ordinalrisk.text_table import Table
+    from ordinalrisk.display.text_table import Table
+    from ordinalrisk.evaluation.counts import Tally
+    from ordinalrisk.evaluation.evaluation import StratumRisk
+    from ordinalrisk.evaluation.verdict import Verdict
 
 _MOST_STRATA = 40
 _WHOLE = ("risk", "coverage", "mean_size")
@@ -65,12 +65,13 @@ def evaluate(
     if written is not None:
         terminal.require_writable_file(written, "--json", saved, *map(options.place, places))
 
-    from ordinalrisk.engines import columns, streaming
-    from ordinalrisk.engines.readers import opened
-    from ordinalrisk.evaluating import stratum_risks, verdict_on
-    from ordinalrisk.report.describing import loss_in_words
+    from ordinalrisk.display.wording import cautions
+    from ordinalrisk.evaluation.evaluation import stratum_risks, verdict_on
+    from ordinalrisk.files import columns
+    from ordinalrisk.files.readers import opened
+    from ordinalrisk.jobs import streaming
+    from ordinalrisk.losses.words import loss_in_words
     from ordinalrisk.report.measured import measured
-    from ordinalrisk.report.wording import cautions
 
     controller = options.loaded(saved, verify)
     options.require_seed(seed, controller)
@@ -96,7 +97,7 @@ def evaluate(
                     rows = streaming.FileRows(source, where, classes, progress=progress, groups=known)
                     losses, calibrated_on = streaming.evaluate(controller, rows, risk, seed=seed)
             else:
-                from ordinalrisk.engines.dask import files
+                from ordinalrisk.jobs import cluster as files
 
                 with clusters.working_on(cluster, "Evaluating", len(places)) as done:
                     many = files.Files(
@@ -135,8 +136,8 @@ def evaluate(
 
 def _stratum_table(risks: Sequence[StratumRisk]) -> Table:
     """A line for each stratum in its order; of very many, those furthest above their alpha."""
-    from ordinalrisk.exact import decimal_text
-    from ordinalrisk.text_table import Table
+    from ordinalrisk.display.text_table import Table
+    from ordinalrisk.inputs.numbers import decimal_text
 
     shown = [*risks]
     if len(risks) > _MOST_STRATA:
@@ -173,7 +174,7 @@ def _count(found: StratumRisk) -> int:
 
 
 def _stratum_document(found: StratumRisk) -> dict[str, Any]:
-    from ordinalrisk.exact import decimal_text
+    from ordinalrisk.inputs.numbers import decimal_text
 
     guarantee = found.guarantee
     return {
@@ -188,7 +189,7 @@ def _stratum_document(found: StratumRisk) -> dict[str, Any]:
 
 
 def _whole_table(numbers: Mapping[str, Any], n_rows: int, risk_name: str) -> Table:
-    from ordinalrisk.text_table import Table
+    from ordinalrisk.display.text_table import Table
 
     rows: list[tuple[str, ...]] = [
         (risk_name if name == "risk" else name.replace("_", " "), *(f"{part:.4f}" for part in numbers[name]))
@@ -198,7 +199,7 @@ def _whole_table(numbers: Mapping[str, Any], n_rows: int, risk_name: str) -> Tab
 
 
 def _class_table(numbers: Mapping[str, Any], tally: Tally, classes: list[Any]) -> Table:
-    from ordinalrisk.text_table import Table
+    from ordinalrisk.display.text_table import Table
 
     header = ("true label", "rows", "coverage", "from", "to", "risk", "size")
     return Table("", header, [*_class_rows(numbers, tally, classes)])
@@ -216,8 +217,8 @@ def _class_rows(numbers: Mapping[str, Any], tally: Tally, classes: list[Any]) ->
 def _document(
     numbers: Mapping[str, Any], tally: Tally, controller: RiskController, alpha: Any, verdict: Verdict
 ) -> dict[str, Any]:
-    from ordinalrisk.estimates import CONFIDENCE
-    from ordinalrisk.exact import decimal_text
+    from ordinalrisk.evaluation.estimates import CONFIDENCE
+    from ordinalrisk.inputs.numbers import decimal_text
 
     by_class = {"coverage": "class_coverage", "risk": "class_risk"}
     return {

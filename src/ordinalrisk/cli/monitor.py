@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ordinalrisk.controller import RiskController
-    from ordinalrisk.engines.places import StoredFile
-    from ordinalrisk.monitoring import RiskMonitor
+    from ordinalrisk.files.places import StoredFile
+    from ordinalrisk.sequential.monitor import RiskMonitor
 
 _ALARM = 3
 _DELTA = "0.05"
@@ -57,8 +57,9 @@ def monitor(
     options.require_input(rows_in)
     terminal.require_writable_file(known, "STATE", saved, rows_in)
 
-    from ordinalrisk.engines import columns, streaming
-    from ordinalrisk.engines.readers import opened
+    from ordinalrisk.files import columns
+    from ordinalrisk.files.readers import opened
+    from ordinalrisk.jobs import streaming
 
     controller = options.loaded(saved, verify)
     options.require_seed(seed, controller)
@@ -112,7 +113,7 @@ def _alone_with(state: Path | StoredFile) -> Iterator[Callable[[], None]]:
     """Lock a state on this machine; gives a function that fails if another process changed the state."""
     from pathlib import Path
 
-    from ordinalrisk.locking import InUseError, locked
+    from ordinalrisk.files.locking import InUseError, locked
 
     def content() -> str | None:
         with terminal.bad_data_is_one_line():
@@ -140,7 +141,7 @@ def _alone_with(state: Path | StoredFile) -> Iterator[Callable[[], None]]:
 
 
 def _begun(controller: RiskController, alpha: str | None, delta: str | None) -> RiskMonitor:
-    from ordinalrisk.monitoring import RiskMonitor
+    from ordinalrisk.sequential.monitor import RiskMonitor
 
     if alpha is None and isinstance(controller.alpha, dict):
         terminal.fail("the calibration has a risk for each class; say which to watch with --alpha.", code=2)
@@ -155,9 +156,9 @@ def _begun(controller: RiskController, alpha: str | None, delta: str | None) -> 
 def _resumed(
     state: Path | StoredFile, controller: RiskController, alpha: str | None, delta: str | None
 ) -> RiskMonitor:
-    from ordinalrisk.engines.formats import FileError
-    from ordinalrisk.exact import as_fraction, decimal_text
-    from ordinalrisk.monitoring import RiskMonitor
+    from ordinalrisk.files.formats import FileError
+    from ordinalrisk.inputs.numbers import as_fraction, decimal_text
+    from ordinalrisk.sequential.monitor import RiskMonitor
 
     try:
         watching = RiskMonitor.load(state)
@@ -180,7 +181,7 @@ def _resumed(
 
 
 def _in_words(watching: RiskMonitor, before: int) -> str:
-    from ordinalrisk.exact import as_fraction, decimal_text
+    from ordinalrisk.inputs.numbers import as_fraction, decimal_text
 
     alpha, delta = (decimal_text(as_fraction(value)) for value in (watching.alpha, watching.delta))
     n_rows = watching.n_rows_

@@ -16,9 +16,9 @@ from ordinalrisk.cli import terminal
 
 if TYPE_CHECKING:
     from ordinalrisk.controller import RiskController
-    from ordinalrisk.engines.places import StoredFile
-    from ordinalrisk.exact import Number
-    from ordinalrisk.losses import CostTableLoss, IntervalLoss
+    from ordinalrisk.files.places import StoredFile
+    from ordinalrisk.inputs.numbers import Number
+    from ordinalrisk.losses.kinds import CostTableLoss, IntervalLoss
 
 INSTALL_FILES = 'pip install "ordinalrisk[files]"'
 INSTALL_REPORT = 'pip install "ordinalrisk[report]"'
@@ -126,7 +126,7 @@ def require_files() -> None:
 
 def place(text: str) -> Path | StoredFile:
     """The file that an option or an argument names: on this machine, or by its URL."""
-    from ordinalrisk.engines.places import located
+    from ordinalrisk.files.places import located
 
     with terminal.bad_data_is_one_line():
         return located(text)
@@ -143,7 +143,7 @@ def require_input(*paths: Path | StoredFile) -> None:
 
 def require_format(out: Path | StoredFile, given: Format | None) -> None:
     """Find out before the work if a file's name does not tell its format."""
-    from ordinalrisk.engines.formats import FORMATS, format_by_name
+    from ordinalrisk.files.formats import FORMATS, format_by_name
 
     if given is None and format_by_name(out.name) is None:
         known = ", ".join(FORMATS)
@@ -170,7 +170,7 @@ def loaded(path: Path | StoredFile, key: Path | None = None) -> RiskController:
 
 def require_private_key(key: Path, out: Path | StoredFile) -> None:
     """Find out before the work if nothing can be signed."""
-    from ordinalrisk.signing import private_key, signature_place
+    from ordinalrisk.saving.signing import private_key, signature_place
 
     if str(out) == "-":
         terminal.fail("--sign: the signature goes beside a file; name one with --out.", code=2)
@@ -209,7 +209,7 @@ def numbers(text: str | None, option: str) -> list[Any] | None:
 
 def number(text: str, option: str) -> Any:
     """A number, meaning the decimals that are written."""
-    from ordinalrisk.exact import as_number
+    from ordinalrisk.inputs.numbers import as_number
 
     try:
         return as_number(text.strip(), option)
@@ -219,7 +219,7 @@ def number(text: str, option: str) -> Any:
 
 def alpha_of(text: str, classes: Sequence[Any]) -> Any:
     """The risk, or that of each class: ``0.1`` or ``None=0.1,Mild=0.1,Severe=0.01``."""
-    from ordinalrisk.engines.columns import listing, position_of_label
+    from ordinalrisk.files.columns import listing, position_of_label
 
     if not is_by_class(text):
         return number(text, "--alpha")
@@ -252,7 +252,7 @@ def is_by_class(alpha: str) -> bool:
 
 def another_alpha(text: str | None, controller: RiskController) -> Any:
     """Another risk than the calibrated one, if there is."""
-    from ordinalrisk.windows import NotKnownError
+    from ordinalrisk.curves.windows import NotKnownError
 
     if text is None:
         return None
@@ -270,7 +270,7 @@ def another_alpha(text: str | None, controller: RiskController) -> Any:
 
 def require_combination(used: dict[str, bool]) -> None:
     """Refuse options that can't be used together."""
-    from ordinalrisk.combining import require_theorem
+    from ordinalrisk.calibration.combinations import require_theorem
 
     try:
         require_theorem(name for name, is_used in used.items() if is_used)
@@ -312,7 +312,7 @@ def loss_of(
     classes: Sequence[Any],
 ) -> IntervalLoss:
     """The loss that the options describe."""
-    from ordinalrisk.losses import DivergenceLoss, WeightedLoss
+    from ordinalrisk.losses.kinds import DivergenceLoss, WeightedLoss
 
     distance = {"positions": positions, "power": power, "under": under, "over": over}
     kind = "weighted" if loss == "coverage" and weights is not None else loss
@@ -345,8 +345,8 @@ def loss_of(
 
 def table_loss(path: Path, classes: Sequence[Any], normalize: bool = True) -> CostTableLoss:
     """The loss whose cost table is in a CSV file."""
-    from ordinalrisk.engines.formats import FileError
-    from ordinalrisk.losses import CostTableLoss
+    from ordinalrisk.files.formats import FileError
+    from ordinalrisk.losses.kinds import CostTableLoss
 
     try:
         loss = CostTableLoss(_costs_in(path, classes), normalize)
@@ -362,8 +362,8 @@ def table_loss(path: Path, classes: Sequence[Any], normalize: bool = True) -> Co
 
 def _costs_in(path: Path, classes: Sequence[Any]) -> list[list[Number]]:
     """A cost table in a CSV file: numbers alone, or with the classes as its first row, column or both."""
-    from ordinalrisk.engines.formats import FileError
-    from ordinalrisk.exact import as_number, is_written_as_number, require_classes
+    from ordinalrisk.files.formats import FileError
+    from ordinalrisk.inputs.numbers import as_number, is_written_as_number, require_classes
 
     require_classes(len(classes))
     with open(path, newline="", encoding="utf-8-sig") as file:
@@ -386,7 +386,7 @@ def _costs_in(path: Path, classes: Sequence[Any]) -> list[list[Number]]:
 
 
 def _require_labels(found: list[str], labels: list[str], where: str) -> None:
-    from ordinalrisk.engines.formats import FileError
+    from ordinalrisk.files.formats import FileError
 
     if found != labels:
         raise FileError(

@@ -9,7 +9,7 @@ import typer
 from ordinalrisk.cli import clusters, options, terminal
 
 if TYPE_CHECKING:
-    from ordinalrisk.engines.readers import Source
+    from ordinalrisk.files.readers import Source
 
 
 def predict(
@@ -75,9 +75,10 @@ def predict(
         terminal.require_writable_file(written, "--out", saved, rows_in)
         options.require_format(written, output_format)
 
-    from ordinalrisk.engines import columns, streaming
-    from ordinalrisk.engines.formats import format_by_name
-    from ordinalrisk.engines.readers import opened
+    from ordinalrisk.files import columns
+    from ordinalrisk.files.formats import format_by_name
+    from ordinalrisk.files.readers import opened
+    from ordinalrisk.jobs import streaming
 
     if safe_csv and cluster is None and (output_format or format_by_name(out) or "csv") != "csv":
         terminal.fail("--safe-csv: the output is not CSV; leave it out.", code=2)
@@ -105,7 +106,7 @@ def predict(
             terminal.note(warning)
         with terminal.writing_to(written), terminal.noting_warnings(console):
             if cluster is not None:
-                from ordinalrisk.engines.dask import files
+                from ordinalrisk.jobs import cluster as files
 
                 with clusters.working_on(cluster, "Predicting", len(places)) as done:
                     predicted = files.predict(
@@ -159,7 +160,7 @@ def predict(
 
 
 def _kept(source: Source, asked: str | None, scores: tuple[str, ...]) -> list[str]:
-    from ordinalrisk.engines.columns import matching
+    from ordinalrisk.files.columns import matching
 
     names: list[str] = source.schema.names
     if asked is None:

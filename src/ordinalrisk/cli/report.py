@@ -11,7 +11,7 @@ import typer
 from ordinalrisk.cli import clusters, options, terminal
 
 if TYPE_CHECKING:
-    from ordinalrisk.engines.places import StoredFile
+    from ordinalrisk.files.places import StoredFile
 
 
 def report(
@@ -65,8 +65,9 @@ def report(
     terminal.require_writable_file(page, "--out", *inputs)
     terminal.require_writable_file(beside, "--out writes the numbers beside the page", *inputs)
 
-    from ordinalrisk.engines import columns, streaming
-    from ordinalrisk.engines.readers import opened
+    from ordinalrisk.files import columns
+    from ordinalrisk.files.readers import opened
+    from ordinalrisk.jobs import streaming
     from ordinalrisk.report import ReportSummary
 
     controller = options.loaded(saved, verify)
@@ -94,7 +95,7 @@ def report(
                 )
                 streaming.summarise(summary, rows, classes)
         else:
-            from ordinalrisk.engines.dask import files
+            from ordinalrisk.jobs import cluster as files
 
             with clusters.working_on(cluster, "Reading", len(places)) as done:
                 many = files.Files(
@@ -112,7 +113,7 @@ def report(
 
 
 def _named(places: list[str]) -> str:
-    from ordinalrisk.engines.places import name_of
+    from ordinalrisk.files.places import name_of
 
     more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
     return name_of(places[0]) + more
@@ -120,8 +121,8 @@ def _named(places: list[str]) -> str:
 
 def _write(summary: dict[str, Any], page: Path | StoredFile, beside: Path | StoredFile) -> None:
     """Both files, or none; what is stored elsewhere is sent when both are written."""
-    from ordinalrisk.atomic import replacing
-    from ordinalrisk.interrupting import temporary_folder
+    from ordinalrisk.files.atomic import replacing
+    from ordinalrisk.files.interrupting import temporary_folder
     from ordinalrisk.report import write_summary
 
     if isinstance(page, Path):

@@ -149,7 +149,7 @@ def reproduce(
 def _require_options(
     which: Which, growths: Sequence[str], images: Sequence[Path], epochs: int | None
 ) -> None:
-    from ordinalrisk.growth import GROWTH_RULES
+    from ordinalrisk.growth.rules import GROWTH_RULES
 
     for rule in growths:
         if rule not in GROWTH_RULES:
@@ -315,7 +315,7 @@ def _figures(runs: Sequence[Run], results: Sequence[Reproduction]) -> Iterator[t
 
 
 def _write_page(text: str, out: Path) -> None:
-    from ordinalrisk.atomic import replacing
+    from ordinalrisk.files.atomic import replacing
 
     with replacing(out / "reproduction.md") as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 
 import typer
 
-from ordinalrisk.engines.redacting import redacted
-from ordinalrisk.interrupting import INTERRUPTED
+from ordinalrisk.files.interrupting import INTERRUPTED
+from ordinalrisk.files.redacting import redacted
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from ordinalrisk.engines.places import StoredFile
-    from ordinalrisk.engines.readers import Source
-    from ordinalrisk.guarantees import Guarantee
-    from ordinalrisk.text_table import Table
+    from ordinalrisk.calibration.guarantees import Guarantee
+    from ordinalrisk.display.text_table import Table
+    from ordinalrisk.files.places import StoredFile
+    from ordinalrisk.files.readers import Source
 
 INSTALL_PLOTS = 'pip install "ordinalrisk[plots]"'
 _WIDTH = 80
@@ -161,7 +161,7 @@ def can_draw(console: Console) -> bool:
 
 def write_json(document: Any, path: Path | StoredFile) -> None:
     """Write a JSON file, whole or not at all."""
-    from ordinalrisk.atomic import replacing
+    from ordinalrisk.files.atomic import replacing
 
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n", encoding="utf-8")
@@ -214,7 +214,7 @@ def _is_same(path: Path | StoredFile, read: Path | StoredFile) -> bool:
 
 def _require_storable(file: StoredFile, option: str) -> None:
     """By storing something: no other question has an answer everywhere."""
-    from ordinalrisk.atomic import temporary_beside
+    from ordinalrisk.files.atomic import temporary_beside
 
     if str(file).endswith("/") or file.is_dir():
         fail(f"{option}: {file} is a folder, not a file.", code=2)
@@ -270,7 +270,7 @@ def bad_data_is_one_line() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        from ordinalrisk.engines.formats import FileError
+        from ordinalrisk.files.formats import FileError
 
         fail(" ".join(str(error).split()), code=1 if isinstance(error, FileError) else 2)
 

@@ -32,7 +32,7 @@ def warmup() -> None:
       ordinalrisk warmup
       NUMBA_CACHE_DIR=/opt/compiled ordinalrisk warmup
     """  # noqa: D301
-    from ordinalrisk.kernels import cpu
+    from ordinalrisk.growth.kernels import cpu
 
     console = terminal.printer()
     _run(console, "Processor", cpu.compile_ahead(), cpu.N_COMPILED)

@@ -11,7 +11,7 @@ from ordinalrisk.datasets.images import ImageData, Track
 from ordinalrisk.datasets.retinopathy import GRADES, load_kaggle_retinopathy, load_retinamnist
 from ordinalrisk.experiments.image_scores import SplitImages, split_at_random
 from ordinalrisk.experiments.protocol import Experiment
-from ordinalrisk.losses import DivergenceLoss, WeightedLoss
+from ordinalrisk.losses.kinds import DivergenceLoss, WeightedLoss
 
 EXPERIMENT = Experiment(
     name="diabetic-retinopathy",

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.atomic import replacing
+from ordinalrisk.display.palette import BLUE, FAINT, GREEN, GREY, INK, MUTED, ORANGE, VERMILLION
 from ordinalrisk.experiments.protocol import Summary
-from ordinalrisk.intervals import IntervalSet
-from ordinalrisk.palette import BLUE, FAINT, GREEN, GREY, INK, MUTED, ORANGE, VERMILLION
+from ordinalrisk.files.atomic import replacing
+from ordinalrisk.prediction.interval_set import IntervalSet
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.calibration import loss_budget
-from ordinalrisk.cost_table import CostTable
-from ordinalrisk.exact import as_fraction
-from ordinalrisk.growth import GrowthRule, as_growth
-from ordinalrisk.losses import IntervalLoss
+from ordinalrisk.calibration.promises import loss_budget
+from ordinalrisk.growth.rules import GrowthRule, as_growth
+from ordinalrisk.inputs.numbers import as_fraction
+from ordinalrisk.losses.cost_table import CostTable
+from ordinalrisk.losses.kinds import IntervalLoss
 
 
 class HeldOutMeans(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ordinalrisk.atomic import replacing
+from ordinalrisk.files.atomic import replacing
 
 FORMAT = "ordinalrisk split"
 SCHEMA_VERSION = 1

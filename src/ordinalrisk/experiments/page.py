@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ordinalrisk.display.text_table import Table
 from ordinalrisk.experiments import remarks
 from ordinalrisk.experiments.reproduction import RELEASED, TOLERANCE, Reproduction
 from ordinalrisk.experiments.tables import (
@@ -13,7 +14,6 @@ from ordinalrisk.experiments.tables import (
     rules_tables,
     weight_table,
 )
-from ordinalrisk.text_table import Table
 
 _PICTURES = {
     "data": "The data: points of ten ordered classes",

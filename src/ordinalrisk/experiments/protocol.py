@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.calibration import rows_needed, too_few
-from ordinalrisk.exact import as_fraction
+from ordinalrisk.calibration.promises import rows_needed, too_few
 from ordinalrisk.experiments.fixed_rows import FixedRows
-from ordinalrisk.growth import GrowthRule
-from ordinalrisk.losses import DivergenceLoss, IntervalLoss
+from ordinalrisk.growth.rules import GrowthRule
+from ordinalrisk.inputs.numbers import as_fraction
+from ordinalrisk.losses.kinds import DivergenceLoss, IntervalLoss
 
 GROWTHS = ("paper", "adaptive", "frontier")
 CURVE_ALPHAS = [k / 200 for k in range(1, 41)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ordinalrisk.experiments.reproduction import RELEASED, TOLERANCE, Reproduction
-from ordinalrisk.losses import WeightedLoss
+from ordinalrisk.losses.kinds import WeightedLoss
 
 _NOTICEABLE = 0.05  # labels
 

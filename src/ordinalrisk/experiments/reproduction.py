@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk import metrics
-from ordinalrisk.choosing import SizeNotAttainedError, alpha_for_size
 from ordinalrisk.controller import RiskController
 from ordinalrisk.experiments.protocol import (
     CURVE_ALPHAS,
@@ -28,6 +27,7 @@ from ordinalrisk.experiments.protocol import (
     summarise,
 )
 from ordinalrisk.experiments.scores import NORMALISATIONS, Scores
+from ordinalrisk.selection.choose_alpha import SizeNotAttainedError, alpha_for_size
 
 RELEASED = "min_shift"  # what the paper's released code does in place of a softmax
 _PROBABILITIES = "softmax"

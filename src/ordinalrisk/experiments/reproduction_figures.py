@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ordinalrisk.display.palette import FAINT, GREEN, INK, ORANGE, PURPLE, SKY, VERMILLION
 from ordinalrisk.experiments.figures import (
     WIDTH,
     class_axis,
@@ -23,8 +24,7 @@ from ordinalrisk.experiments.figures import (
 )
 from ordinalrisk.experiments.protocol import Experiment, Summary
 from ordinalrisk.experiments.reproduction import RELEASED, Centroids, RealisedRisks, Reproduction
-from ordinalrisk.losses import DivergenceLoss
-from ordinalrisk.palette import FAINT, GREEN, INK, ORANGE, PURPLE, SKY, VERMILLION
+from ordinalrisk.losses.kinds import DivergenceLoss
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -21,7 +21,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.atomic import replacing
+from ordinalrisk.files.atomic import replacing
 from ordinalrisk.probabilities import min_shift, softmax
 
 NORMALISATIONS = {"min_shift": min_shift, "softmax": softmax}

@@ -9,7 +9,7 @@ import numpy as np
 
 from ordinalrisk.experiments.protocol import Experiment
 from ordinalrisk.experiments.scores import Scores
-from ordinalrisk.losses import DivergenceLoss, WeightedLoss
+from ordinalrisk.losses.kinds import DivergenceLoss, WeightedLoss
 
 EXPERIMENT = Experiment(
     name="simulated",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ordinalrisk.display.text_table import Table
 from ordinalrisk.experiments.protocol import Experiment, Summary
 from ordinalrisk.experiments.reproduction import RELEASED, Reproduction
 from ordinalrisk.experiments.scores import NORMALISATIONS
-from ordinalrisk.losses import WeightedLoss
-from ordinalrisk.text_table import Table
+from ordinalrisk.losses.kinds import WeightedLoss
 
 
 def published_table(reproduction: Reproduction) -> Table:

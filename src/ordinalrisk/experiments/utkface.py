@@ -8,7 +8,7 @@ from ordinalrisk.datasets.images import Track
 from ordinalrisk.datasets.utkface import AGE_GROUPS, load_utkface
 from ordinalrisk.experiments.image_scores import SplitImages, split_at_random
 from ordinalrisk.experiments.protocol import Experiment
-from ordinalrisk.losses import DivergenceLoss, WeightedLoss
+from ordinalrisk.losses.kinds import DivergenceLoss, WeightedLoss
 
 EXPERIMENT = Experiment(
     name="utkface",

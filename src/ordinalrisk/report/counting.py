@@ -17,30 +17,30 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.calibrating import RowExtras, row_weights
-from ordinalrisk.calibration import ThresholdsByWeight
+from ordinalrisk.calibration.accumulate import RowExtras, row_weights
+from ordinalrisk.calibration.guarantees import Guarantee
+from ordinalrisk.calibration.promises import ThresholdsByWeight
 from ordinalrisk.controller import RiskController
-from ordinalrisk.estimates import Estimate
-from ordinalrisk.exact import as_fraction, decimal_text
-from ordinalrisk.guarantees import Guarantee
-from ordinalrisk.hull import Ends, ends_by_label, ends_by_row
-from ordinalrisk.intervals import IntervalSet
-from ordinalrisk.random_rows import generator_at
-from ordinalrisk.report.measured import measured
-from ordinalrisk.report.packing import packed_tallies, unpacked_tallies
-from ordinalrisk.report.promising import Parts
-from ordinalrisk.report.realised import (
+from ordinalrisk.evaluation.counts import Tally
+from ordinalrisk.evaluation.estimates import Estimate
+from ordinalrisk.evaluation.packing import packed_tallies, unpacked_tallies
+from ordinalrisk.evaluation.realised import (
     ClusterLosses,
     Realised,
     WeightedLosses,
     of_rows,
     of_weighted_classes,
 )
+from ordinalrisk.evaluation.verdict import PartVerdict, Verdict, judged, verdict_of, verdict_of_parts
+from ordinalrisk.inputs.numbers import as_fraction, decimal_text
+from ordinalrisk.inputs.random_rows import generator_at
+from ordinalrisk.inputs.row_names import RowNames
+from ordinalrisk.prediction.ends import Ends, ends_by_label, ends_by_row
+from ordinalrisk.prediction.interval_set import IntervalSet
+from ordinalrisk.report.measured import measured
+from ordinalrisk.report.promising import Parts
 from ordinalrisk.report.stops import Stop, alpha_range, stops_apart, stops_of
 from ordinalrisk.report.striking import CaseApart, StrikingRows, TopRowsAt, shown, still_striking, value_at
-from ordinalrisk.report.verdict import PartVerdict, Verdict, judged, verdict_of, verdict_of_parts
-from ordinalrisk.row_names import RowNames
-from ordinalrisk.tally import Tally
 
 _ROWS_AT_ONCE = 65_536
 

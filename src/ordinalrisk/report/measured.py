@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ordinalrisk.estimates import CONFIDENCE, Estimate
-from ordinalrisk.losses import IntervalLoss
+from ordinalrisk.evaluation.counts import Tally
+from ordinalrisk.evaluation.estimates import CONFIDENCE, Estimate
+from ordinalrisk.losses.kinds import IntervalLoss
 from ordinalrisk.report.stops import MOST_CLASSES_HELD
-from ordinalrisk.tally import Tally
 
 
 def measured(tally: Tally, loss: IntervalLoss) -> dict[str, Any]:

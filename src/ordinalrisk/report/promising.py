@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.controller import RiskController
-from ordinalrisk.exact import decimal_text
-from ordinalrisk.row_names import RowNames
-from ordinalrisk.strata import Stratum
+from ordinalrisk.curves.strata import Stratum
+from ordinalrisk.inputs.numbers import decimal_text
+from ordinalrisk.inputs.row_names import RowNames
 
 MOST_PARTS = 120
 """Of more parts than these, a report shows those with the most calibration rows."""

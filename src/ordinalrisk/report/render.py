@@ -18,7 +18,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from ordinalrisk.report import wording
+from ordinalrisk.display import wording
 
 Summary = Mapping[str, Any]
 

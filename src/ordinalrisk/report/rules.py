@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.comparing import GROWTHS, cross_validated, shuffled_folds
 from ordinalrisk.controller import RiskController
-from ordinalrisk.growth import GROWTH_RULES
+from ordinalrisk.growth.rules import GROWTH_RULES
+from ordinalrisk.selection.compare import GROWTHS, cross_validated, shuffled_folds
 
 FOLDS = 5
 FEWEST_ROWS = 10

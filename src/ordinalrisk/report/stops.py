@@ -9,11 +9,11 @@ from fractions import Fraction
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
-from ordinalrisk.calibration import Expectation, Promise, expectation_threshold
+from ordinalrisk.calibration.promises import Expectation, Promise, expectation_threshold
 from ordinalrisk.controller import RiskController
-from ordinalrisk.risk_curve import RiskCurve
-from ordinalrisk.strata import Stratum
-from ordinalrisk.windows import NotKnownError
+from ordinalrisk.curves.risk_curve import RiskCurve
+from ordinalrisk.curves.strata import Stratum
+from ordinalrisk.curves.windows import NotKnownError
 
 Known = TypeVar("Known")
 
@@ -131,7 +131,7 @@ def alpha_range(part: Stratum, promise: Promise) -> AlphaRange | None:
     Examples
     --------
     >>> import numpy as np
-    >>> from ordinalrisk.calibration import HighProbability
+    >>> from ordinalrisk.calibration.promises import HighProbability
     >>> at, by = np.array([0.5]), np.array([1])
     >>> curve = RiskCurve.from_steps(at, by, unit=Fraction(1), n_rows=22, bound=Fraction(1))
     >>> part = Stratum(None, None, 22, curve, two_valued=True)

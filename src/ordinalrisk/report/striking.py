@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.cost_table import CostTable
-from ordinalrisk.growth import GrowthRule
-from ordinalrisk.intervals import IntervalSet
-from ordinalrisk.losses import IntervalLoss
+from ordinalrisk.growth.rules import GrowthRule
+from ordinalrisk.losses.cost_table import CostTable
+from ordinalrisk.losses.kinds import IntervalLoss
+from ordinalrisk.prediction.interval_set import IntervalSet
 
 MOST_COLUMNS = 6
 MOST_CHARACTERS = 80

@@ -14,22 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk import __version__
-from ordinalrisk.arrays import to_numpy
-from ordinalrisk.calibrating import RowExtras
+from ordinalrisk.calibration.accumulate import RowExtras
+from ordinalrisk.calibration.fingerprint import Fingerprint, of_parts
 from ordinalrisk.controller import RiskController
-from ordinalrisk.estimates import CONFIDENCE
-from ordinalrisk.exact import decimal_text
-from ordinalrisk.fingerprint import Fingerprint, of_parts
-from ordinalrisk.labels import class_indices, require_column_order
-from ordinalrisk.probabilities import as_matrix
-from ordinalrisk.random_rows import RandomRows, require_next
+from ordinalrisk.evaluation.estimates import CONFIDENCE
+from ordinalrisk.evaluation.origin import Origin
+from ordinalrisk.inputs.arrays import to_numpy
+from ordinalrisk.inputs.labels import class_indices, require_column_order
+from ordinalrisk.inputs.matrix import as_matrix
+from ordinalrisk.inputs.numbers import decimal_text
+from ordinalrisk.inputs.random_rows import RandomRows, require_next
+from ordinalrisk.inputs.row_index import require_same_rows
+from ordinalrisk.losses.words import loss_in_words
 from ordinalrisk.report.counting import AtOneThreshold, AtOwnThresholds, Counted
-from ordinalrisk.report.describing import loss_in_words
-from ordinalrisk.report.origin import Origin
 from ordinalrisk.report.promising import is_plain, promise_facts
 from ordinalrisk.report.rules import rules_compared
 from ordinalrisk.report.striking import shown_columns
-from ordinalrisk.row_index import require_same_rows
 
 FORMAT = "ordinalrisk report"
 SCHEMA_VERSION = 1

@@ -7,8 +7,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ordinalrisk.atomic import replacing
 from ordinalrisk.controller import RiskController
+from ordinalrisk.files.atomic import replacing
 from ordinalrisk.report import render
 from ordinalrisk.report.summary import summarise
 

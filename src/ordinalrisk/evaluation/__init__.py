@@ -1,0 +1,1 @@
+"""Do known labels agree with the promise? Counts, estimates with intervals, verdicts."""

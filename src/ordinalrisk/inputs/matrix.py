@@ -1,0 +1,94 @@
+"""Probabilities as a matrix, and what is wrong with a row that is not a probability vector."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ordinalrisk.inputs.arrays import BFLOAT16, SUM_TOLERANCE, as_floats, to_numpy, widened
+from ordinalrisk.inputs.device import on_device, to_host
+
+
+def as_matrix(values: Any, name: str = "proba", fewest: int = 2) -> Any:
+    """``values`` as a two-dimensional array of floats, without a copy wherever that is possible.
+
+    Takes numpy arrays, nested lists, pandas and polars frames, pyarrow tables and torch tensors. Floats of
+    16, 32 and 64 bits stay as they are; other numbers become float64.
+    """
+    array: Any = values.detach() if on_device(values) else to_numpy(values, name)
+    shape = tuple(array.shape)
+    if array.ndim != 2:
+        raise ValueError(
+            f"{name} must have shape (n_rows, n_classes), one column for each class; got shape {shape}."
+        )
+    if shape[0] == 0:
+        raise ValueError(f"{name} has no rows; got shape {shape}.")
+    if shape[1] < fewest:
+        raise ValueError(f"{name} needs at least {fewest} columns, one for each class; got shape {shape}.")
+    if on_device(array):
+        if str(array.dtype).removeprefix("torch.") in SUM_TOLERANCE:
+            return array
+        if not array.is_complex() and not array.is_floating_point():
+            return array.double()
+        raise ValueError(f"{name} must hold numbers of 16, 32 or 64 bits; got {array.dtype}.")
+    if array.dtype in (np.float32, np.float64, np.float16, BFLOAT16):
+        return array
+    if (floats := as_floats(array)) is None:
+        raise ValueError(f"{name} must hold numbers; got an array of type {array.dtype}.")
+    return floats
+
+
+class RowError(ValueError):
+    """What is wrong with one row, in words and in parts: who read the row elsewhere can say where.
+
+    Attributes
+    ----------
+    row : int
+        Its position.
+    column : int or None
+        The first wrong column, if one is to blame.
+    value : object
+        What was found there, or the sum of a row that does not sum to 1.
+    looks_like : {"percentages", "logits", "cumulative"} or None
+        What the row seems to be instead.
+    """
+
+    def __init__(
+        self, message: str, row: int, value: Any, *, column: int | None = None, looks_like: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.row, self.value, self.column, self.looks_like = row, value, column, looks_like
+
+
+def raise_invalid_row(proba: NDArray[Any], row: int) -> NoReturn:
+    """Say what is wrong with a row that is no probability vector."""
+    p = to_host(proba[row].double()) if on_device(proba) else widened(proba[[row]])[0].astype(np.float64)
+    wrong = ~(np.isfinite(p) & (p >= 0))
+    if wrong.any():
+        column = int(wrong.argmax())
+        value = float(p[column])
+        what = "a NaN" if np.isnan(value) else "an infinite" if np.isinf(value) else "a negative"
+        logits = what == "a negative"
+        raise RowError(
+            f"proba has {what} value at row {row}, column {column} ({value}): probabilities must be finite "
+            f"and not negative.{' If these are logits, pass softmax(logits).' if logits else ''}",
+            row,
+            value,
+            column=column,
+            looks_like="logits" if logits else None,
+        )
+    with np.errstate(over="ignore"):
+        total = float(p.sum())
+    if abs(total - 100) < 1:
+        looks_like, remedy = "percentages", "these look like percentages, divide them by 100"
+    elif (p > 1).any():
+        looks_like, remedy = "logits", "these look like logits, pass softmax(logits)"
+    elif (np.diff(p) >= 0).all() and p[-1] > 0.999:
+        looks_like, remedy = "cumulative", "these look cumulative, pass from_cumulative(proba[:, :-1])"
+    else:
+        looks_like = None
+        remedy = "rescale with proba / proba.sum(axis=1, keepdims=True) if that is what you mean"
+    message = f"Row {row} of proba sums to {total:.6g}, not to 1: {remedy}."
+    raise RowError(message, row, total, looks_like=looks_like)

@@ -1,0 +1,315 @@
+"""What a prediction is: for each row an interval of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ordinalrisk.inputs import device
+from ordinalrisk.inputs.arrays import as_floats, to_numpy
+from ordinalrisk.inputs.device import beside, on_device, to_host
+from ordinalrisk.inputs.labels import Classes, as_classes, class_indices
+from ordinalrisk.inputs.splitting import is_whole
+from ordinalrisk.prediction import notebook_view as html_repr
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+_ROWS_SHOWN = 8
+
+
+class Interval(NamedTuple):
+    """The first and last label of one row's interval.
+
+    Attributes
+    ----------
+    lower, upper : label
+        The first label and the last.
+    """
+
+    lower: Any
+    upper: Any
+
+
+class NoSuchRowError(IndexError, ValueError):
+    """An :class:`IntervalSet` has no such rows."""
+
+
+class IntervalSet:
+    r"""A contiguous interval of labels for each row.
+
+    .. math:: C(x_i) = \{l_i, l_i + 1, \dots, u_i\}
+
+    as condition C1 of the paper (Section 2.1) asks. ``sets[3]`` is one row's
+    :class:`~ordinalrisk.prediction.interval_set.Interval`, ``sets[:10]`` and ``sets[mask]`` are the intervals of some rows;
+    iterating gives one row after the other, and ``==`` compares all.
+
+    Parameters
+    ----------
+    lower_index, upper_index : array of int
+        Positions of the first and last label.
+    classes : sequence
+        The labels in order.
+
+    References
+    ----------
+    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023: Section 2.1.
+
+    Examples
+    --------
+    >>> sets = IntervalSet([0, 1], [0, 2], classes=["None", "Mild", "Severe"])
+    >>> sets
+    IntervalSet of 2 rows, 3 classes, mean size 1.5
+      0  None
+      1  Mild..Severe
+    >>> sets.contains(["Mild", "Mild"])
+    array([False,  True])
+    >>> sets[1]
+    Interval(lower='Mild', upper='Severe')
+    """
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, lower_index: Any, upper_index: Any, classes: Any) -> None:
+        self.lower_index: NDArray[np.int32] = _positions(lower_index, "lower_index")
+        self.upper_index: NDArray[np.int32] = _positions(upper_index, "upper_index")
+        self.classes = as_classes(classes)
+        if self.lower_index.ndim != 1 or self.lower_index.shape != self.upper_index.shape:
+            raise ValueError(
+                "lower_index and upper_index must be two arrays of one length; got shapes "
+                f"{self.lower_index.shape} and {self.upper_index.shape}."
+            )
+        lower, upper = self.lower_index, self.upper_index
+        if len(lower) and (lower.min() < 0 or upper.max() >= len(self.classes) or (lower > upper).any()):
+            row = int(((lower < 0) | (lower > upper) | (upper >= len(self.classes))).argmax())
+            raise ValueError(
+                f"Row {row} is [{lower[row]}, {upper[row]}], which is no interval of the "
+                f"labels 0 .. {len(self.classes) - 1}."
+            )
+
+    @classmethod
+    def of(
+        cls, lower_index: NDArray[np.int32], upper_index: NDArray[np.int32], classes: Classes
+    ) -> IntervalSet:
+        """The set of intervals that are known to be right: nothing is checked."""
+        sets = cls.__new__(cls)
+        sets.lower_index, sets.upper_index = _read_only(lower_index), _read_only(upper_index)
+        sets.classes = classes
+        return sets
+
+    @property
+    def lower(self) -> Any:
+        """The first label of each row's interval."""
+        return self._labels(self.lower_index)
+
+    @property
+    def upper(self) -> Any:
+        """The last label of each row's interval."""
+        return self._labels(self.upper_index)
+
+    @property
+    def size(self) -> NDArray[np.int32]:
+        """How many labels each interval holds: :math:`u - l + 1`."""
+        return self.upper_index - self.lower_index + 1
+
+    @property
+    def centroid(self) -> NDArray[np.float64]:
+        """The middle of each interval, :math:`(l + u) / 2`, on the scale of label positions ``0 .. K-1``."""
+        twice: Any = self.lower_index + self.upper_index
+        middle: NDArray[np.float64] = (twice.double() if on_device(twice) else twice) / 2
+        return middle
+
+    def mask(self) -> NDArray[np.bool_]:
+        """Which labels each interval holds.
+
+        Returns
+        -------
+        array of bool of shape (n, K)
+            True where the interval of the row holds the label.
+
+        Examples
+        --------
+        >>> IntervalSet([0, 1], [0, 2], classes=["None", "Mild", "Severe"]).mask()
+        array([[ True, False, False],
+               [False,  True,  True]])
+        """
+        label = beside(self.lower_index, np.arange(len(self.classes)), "classes")
+        inside: NDArray[np.bool_] = (self.lower_index[:, None] <= label) & (
+            label <= self.upper_index[:, None]
+        )
+        return inside
+
+    def contains(self, y: Any) -> NDArray[np.bool_]:
+        """Whether each row's interval holds its label.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            A label for each row.
+
+        Returns
+        -------
+        array of bool of shape (n,)
+            True where it does.
+
+        Examples
+        --------
+        >>> IntervalSet([0, 1], [0, 2], classes=["None", "Mild", "Severe"]).contains(["None", "None"])
+        array([ True, False])
+        """
+        label = beside(self.lower_index, class_indices(y, self.classes, len(self)), "y")
+        inside: NDArray[np.bool_] = (self.lower_index <= label) & (label <= self.upper_index)
+        return inside
+
+    def to_pandas(self, index: Any = None) -> pd.DataFrame:
+        """A pandas frame with columns ``lower``, ``upper`` and ``size``.
+
+        Parameters
+        ----------
+        index : array-like, optional
+            The index of the frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each interval.
+
+        Examples
+        --------
+        >>> IntervalSet([0, 1], [0, 2], classes=["None", "Mild", "Severe"]).to_pandas()
+          lower   upper  size
+        0  None    None     1
+        1  Mild  Severe     2
+        """
+        try:
+            import pandas as pd
+        except ModuleNotFoundError:
+            raise ModuleNotFoundError("to_pandas needs pandas: pip install pandas.") from None
+        return pd.DataFrame(self._columns(), index=index)
+
+    def to_polars(self) -> pl.DataFrame:
+        """A polars frame with columns ``lower``, ``upper`` and ``size``.
+
+        Returns
+        -------
+        polars.DataFrame
+            A row for each interval.
+
+        Examples
+        --------
+        >>> IntervalSet([0, 1], [0, 2], classes=["None", "Mild", "Severe"]).to_polars().columns
+        ['lower', 'upper', 'size']
+        """
+        import polars as pl
+
+        return pl.DataFrame(self._columns())
+
+    def cpu(self) -> IntervalSet:
+        """The same intervals on the host; itself if they are there.
+
+        Returns
+        -------
+        IntervalSet
+            With numpy arrays, where those of intervals on a GPU are tensors.
+
+        Examples
+        --------
+        >>> sets = IntervalSet([0, 1], [0, 2], classes=["None", "Mild", "Severe"])
+        >>> sets.cpu() is sets
+        True
+        """
+        if not on_device(self.lower_index):
+            return self
+        return IntervalSet.of(to_host(self.lower_index), to_host(self.upper_index), self.classes)
+
+    def _labels(self, index: Any) -> Any:
+        return device.labels_at(index, self.classes) if on_device(index) else self.classes[index]
+
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        host = self.cpu()
+        return {"lower": host.lower, "upper": host.upper, "size": host.size}
+
+    def __len__(self) -> int:
+        return len(self.lower_index)
+
+    @overload
+    def __getitem__(self, rows: int) -> Interval: ...
+    @overload
+    def __getitem__(self, rows: slice | NDArray[Any] | list[Any]) -> IntervalSet: ...
+    def __getitem__(self, rows: Any) -> Interval | IntervalSet:
+        if not isinstance(rows, slice) and not is_whole(rows):
+            rows = self._chosen(rows)
+        try:
+            lower, upper = self.lower_index[rows], self.upper_index[rows]
+        except IndexError:
+            raise NoSuchRowError(f"There are {len(self)} rows, none at position {rows!r}.") from None
+        if np.ndim(lower) == 0:
+            return Interval(*self.classes[[int(lower), int(upper)]].tolist())
+        return IntervalSet.of(lower, upper, self.classes)
+
+    def _chosen(self, rows: Any) -> NDArray[Any]:
+        """Positions, or a mask, as an array."""
+        try:
+            array = to_numpy(to_host(rows), "rows")
+        except ValueError:
+            array = np.empty((), object)
+        is_mask = array.dtype == bool and array.shape == (len(self),)
+        if array.ndim != 1 or not (is_mask or array.dtype.kind in "iu" or not array.size):
+            raise NoSuchRowError(
+                f"Choose rows by a position, a slice, an array of positions or a mask of all {len(self)} "
+                f"rows; got {rows!r}."
+            )
+        return array if array.size else array.astype(np.int64)
+
+    def __iter__(self) -> Iterator[Interval]:
+        host = self.cpu()
+        return map(Interval, host.lower.tolist(), host.upper.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, IntervalSet):
+            return NotImplemented
+        here, there = self.cpu(), other.cpu()
+        return (
+            here.classes.tolist() == there.classes.tolist()
+            and np.array_equal(here.lower_index, there.lower_index)
+            and np.array_equal(here.upper_index, there.upper_index)
+        )
+
+    def __repr__(self) -> str:
+        mean = f", mean size {int(self.size.sum()) / len(self):.4g}" if len(self) else ""
+        lines = [f"IntervalSet of {len(self)} rows, {len(self.classes)} classes{mean}"]
+        width = len(str(_ROWS_SHOWN - 1))
+        for i, (lower, upper) in enumerate(self[:_ROWS_SHOWN]):
+            lines.append(f"  {i:>{width}}  {lower}" + (f"..{upper}" if upper != lower else ""))
+        if len(self) > _ROWS_SHOWN:
+            lines.append(f"  ... {len(self) - _ROWS_SHOWN} more")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return html_repr.interval_set_html(self)
+
+
+def _positions(values: Any, name: str) -> NDArray[np.int32]:
+    """Whole numbers as int32, or an error: nothing is truncated or wrapped."""
+    array = to_numpy(to_host(values), name)
+    if array.dtype == np.int32:
+        return _read_only(array)
+    floats = as_floats(array)
+    if floats is not None:
+        with np.errstate(invalid="ignore"):
+            positions = floats.astype(np.int32)
+    if floats is None or not (positions == floats).all():
+        raise ValueError(f"{name} must hold label positions, whole numbers; got {values!r}.")
+    return _read_only(positions)
+
+
+def _read_only(array: NDArray[np.int32]) -> NDArray[np.int32]:
+    if on_device(array):  # tensors have no such flag
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view

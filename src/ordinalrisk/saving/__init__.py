@@ -1,0 +1,1 @@
+"""Saved calibrations, runs and monitors: JSON documents with a schema, checksums and signatures."""

@@ -1,0 +1,1 @@
+"""Which alpha, which loss, which growth rule: searches and comparisons before a calibration."""
