@@ -104,13 +104,13 @@ def compare_files(folder: Path, seconds_each: float) -> dict[str, Any]:
         return RiskController(alpha=ALPHA, classes=classes)
 
     def calibrate(files: cluster.Files) -> RiskController:
-        controller = new()
-        calibrator = controller.calibrator(classes)
+        spec = new().spec
+        calibrator = spec.calibrator(classes)
         for index in range(len(files.places)):
             with files.rows(index) as rows, rows.batches() as batches:
                 for batch in batches:
                     calibrator.add(batch.proba, batch.labels, batch.extras)
-        return controller.adopt(calibrator.finish(columns))
+        return RiskController.of(spec, calibrator.finish(columns))
 
     def predict(files: cluster.Files) -> int:
         n_labels = 0

@@ -127,7 +127,7 @@ def _rates(folder: Path, rows: int) -> Numbers:
     parquet.write_table(table, path)
     columns, classes = ScoreColumns(tuple(names), "y"), list(range(K))
     controller = RiskController(alpha=ALPHA, classes=classes).calibrate(proba, y)
-    calibrator = PartsCalibrator(controller.uncalibrated(), controller.classes_)
+    calibrator = PartsCalibrator(controller.spec, controller.classes_)
 
     def batches() -> list[streaming.Rows]:
         with opened(path) as source:

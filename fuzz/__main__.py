@@ -9,16 +9,19 @@ from pathlib import Path
 from fuzz import KINDS
 from fuzz.hunting import REGRESSIONS, hunt, keep
 from fuzz.workers import Worker
+from ordinalrisk.growth.kernels import cpu
 
 
 def main() -> int:
     """Run it."""
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=[*KINDS])
+    parser.add_argument("--seconds", type=float, default=60, help="how long new cases are made; 60")
+    parser.add_argument("--seed", type=int, default=0, help="equal seeds make equal cases, in equal order; 0")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=[*KINDS], help="what to attack; all")
     parser.add_argument("--keep", type=Path, default=REGRESSIONS, help="folder for the findings")
     asked = parser.parse_args()
+    for _ in cpu.compile_ahead():
+        pass  # or the first cases would be taken for hangs
     start = time.monotonic()
     with Worker() as worker:
         hunted = hunt(worker, asked.seconds, asked.seed, asked.kinds, lambda line: print(line, flush=True))

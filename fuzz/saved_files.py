@@ -108,7 +108,7 @@ def _digest(value: Any) -> str:
 
 @cache
 def _schema(kind: str) -> Any:
-    return json.loads(files("ordinalrisk").joinpath(f"schemas/{kind}.schema.json").read_text())
+    return json.loads(files("ordinalrisk").joinpath(f"saving/schemas/{kind}.schema.json").read_text())
 
 
 @cache

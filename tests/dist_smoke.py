@@ -37,7 +37,7 @@ def main(expected_version, how):
     for name in ("py.typed", "report/page.html.j2", "report/page.css", "report/page.js", "report/charts.js"):
         assert data.joinpath(name).is_file(), name
     for kind in ("calibration", "online", "monitor"):
-        json.loads(data.joinpath("schemas", f"{kind}.schema.json").read_text())
+        json.loads(data.joinpath("saving", "schemas", f"{kind}.schema.json").read_text())
 
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.ones(5), 200)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ordinalrisk import RiskController
 from ordinalrisk.calibration.accumulate import RowExtras
 from ordinalrisk.execution import bracketing
 from ordinalrisk.execution.calibrating_parts import PartsCalibrator
@@ -62,7 +63,7 @@ def calibrate_in_parts(
 ):
     """The controller, calibrated on rows in parts, and these parts."""
     calibrator = PartsCalibrator(
-        controller, np.arange(proba.shape[1]), groups is not None, class_weight, more_alphas
+        controller.spec, np.arange(proba.shape[1]), groups is not None, class_weight, more_alphas
     )
     watched = WatchedParts(cut_up(calibrator, proba, y, cuts, groups, **how), at_once)
-    return controller.adopt(calibrator.finish(watched)), watched
+    return RiskController.of(controller.spec, calibrator.finish(watched)), watched

@@ -1,137 +1,70 @@
-"""The rooms of the library are those of the diagram, and imports go along its arrows only."""
+"""The folders of the library are its rooms: imports between them go one way, and three laws hold."""
 
-import ast
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 from page_scripts import load_script
 
-ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "src" / "ordinalrisk"
-DRAWING = load_script("_extensions/drawing_rooms")
-ROOMS = DRAWING.load_rooms()
-PUBLIC = "__init__.py"  # the public names; it belongs to no room
+ROOMS_OF = load_script("_extensions/drawing_rooms")
+PACKAGE, FRONT_DOOR, PUBLIC = ROOMS_OF.PACKAGE, ROOMS_OF.FRONT_DOOR, ROOMS_OF.PUBLIC
+FILES, IMPORTS, ROOMS = ROOMS_OF.files(), ROOMS_OF.all_imports(), ROOMS_OF.load_rooms()
+ARROWS = {(name, target) for name, room in ROOMS.items() for target in room.imports}
 
 TYPES_ONLY = {
-    ("sets", "controller"): "a controller shows itself in notebooks as its sets do",
-    ("sets", "calibration"): "and so does its guarantee",
-    ("parts", "controller"): "parts are calibrated for a controller that is given",
+    ("prediction", FRONT_DOOR): "a controller shows itself in a notebook as its sets do",
 }
 """Names in type hints of a room above, and why."""
 
 
-@dataclass(frozen=True)
-class Import:
-    """One file imports another; when it runs, or for type hints only."""
-
-    file: str
-    target: str
-    name: str
-    runs: bool
-
-
-def files():
-    return sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py"))
-
-
-def file_of(module):
-    """The file of ``ordinalrisk.a.b``, None if that is not a module."""
-    path = "/".join(module.split(".")[1:])
-    candidates = [f"{path}.py", f"{path}/__init__.py"] if path else ["__init__.py"]
-    return next((file for file in candidates if (PACKAGE / file).is_file()), None)
-
-
-def imports_of(file, source):
-    """All imports of the library's own modules, at the top, in functions and under TYPE_CHECKING."""
-
-    def visit(node, runs):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            assert ast.unparse(node.test) == "TYPE_CHECKING", f"{file}, line {node.lineno}: write it plainly"
-            for inner in node.body:
-                yield from visit(inner, False)
-            for inner in node.orelse:
-                yield from visit(inner, runs)
-            return
-        if isinstance(node, ast.Import):
-            names = [(alias.name, "") for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}, line {node.lineno}: imports are absolute here"
-            names = [(node.module, alias.name) for alias in node.names]
-        else:
-            for child in ast.iter_child_nodes(node):
-                yield from visit(child, runs)
-            return
-        for module, name in names:
-            if module.partition(".")[0] == "ordinalrisk":
-                submodule = file_of(f"{module}.{name}") if name else None
-                target = submodule or file_of(module)
-                assert target, f"{file}, line {node.lineno}: there is no {module}"
-                yield Import(file, target, "" if submodule else name, runs)
-
-    yield from visit(ast.parse(source), True)
-
-
-IMPORTS = [each for file in files() for each in imports_of(file, (PACKAGE / file).read_text())]
-
-
-def rooms_of(file):
-    return [
-        name
-        for name, room in ROOMS.items()
-        if any(file == held or (held.endswith("/") and file.startswith(held)) for held in room["holds"])
-    ]
-
-
-def between_rooms(runs):
-    """``{(room, other): imports}``."""
-    found = {}
-    for each in IMPORTS:
-        if each.runs == runs and PUBLIC not in (each.file, each.target):
-            (start,), (end,) = rooms_of(each.file), rooms_of(each.target)
-            if start != end:
-                found.setdefault((start, end), []).append(each)
-    return found
-
-
-ARROWS = {(name, target) for name, room in ROOMS.items() for target in room["imports"]}
-
-
 def test_only_public_names_are_imported_by_text():
     """``import_module`` would go past what the tests here see."""
-    by_text = [file for file in files() if "import_module" in (PACKAGE / file).read_text()]
+    by_text = [file for file in FILES if "import_module" in (PACKAGE / file).read_text()]
     assert by_text == [PUBLIC, "report/__init__.py", "report/render.py"]
 
 
-@pytest.mark.parametrize("file", [file for file in files() if file != PUBLIC])
-def test_each_module_is_in_one_room(file):
-    assert len(rooms_of(file)) == 1
+@pytest.mark.parametrize("name", [name for name in ROOMS if name != FRONT_DOOR])
+def test_each_room_says_what_belongs_in_it(name):
+    room = ROOMS[name]
+    assert re.match(r"[A-Z][^:\n]+: ", room.about), "a few words, a colon, then what belongs in it"
+    assert len(room.short) <= 28  # the box of the picture holds no more
 
 
-def test_rooms_hold_what_is_there():
-    for room in ROOMS.values():
-        for held in room["holds"]:
-            assert (PACKAGE / held).is_dir() if held.endswith("/") else (PACKAGE / held).is_file()
-
-
-def test_imports_go_along_arrows():
-    assert {pair: found for pair, found in between_rooms(runs=True).items() if pair not in ARROWS} == {}
-
-
-def test_each_arrow_has_an_import():
-    assert ARROWS - between_rooms(runs=True).keys() == set()
+def test_few_modules_are_at_the_top():
+    assert len([file for file in FILES if "/" not in file]) <= 10
 
 
 def test_imports_for_type_hints_are_arrows_or_excused():
-    assert between_rooms(runs=False).keys() - ARROWS == TYPES_ONLY.keys()
+    hints = {
+        (ROOMS_OF.room_of(each.file), ROOMS_OF.room_of(each.target))
+        for each in IMPORTS
+        if not each.runs and PUBLIC not in (each.file, each.target)
+    }
+    assert {(start, end) for start, end in hints if start != end} - ARROWS == TYPES_ONLY.keys()
 
 
 def test_no_room_imports_itself_by_way_of_others():
-    assert [name for name in ROOMS if name in DRAWING.reachable(ROOMS, name)] == []
+    assert ROOMS_OF.circles(ROOMS) == []
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """Not inside functions either. A package is imported by its modules, and may name some of them."""
+    graph = {}
+    for each in IMPORTS:
+        if each.runs and PUBLIC not in (each.file, each.target) and not each.file.endswith("/__init__.py"):
+            graph.setdefault(each.file, set()).add(each.target)
+
+    def reached(start):
+        found, ahead = set(), [start]
+        while ahead:
+            new = graph.get(ahead.pop(), set()) - found
+            found |= new
+            ahead += new
+        return found
+
+    assert [file for file in graph if file in reached(file)] == []
 
 
 def test_only_the_version_is_taken_from_the_public_names():
@@ -139,10 +72,13 @@ def test_only_the_version_is_taken_from_the_public_names():
     assert not any(each.runs for each in IMPORTS if each.file == PUBLIC)
 
 
-def seen_from(*rooms):
-    """Every file that is imported by these rooms, directly or by way of others, and not one of theirs."""
-    found, ahead = set(), [file for file in files() if {*rooms_of(file)} & {*rooms}]
-    own = {*ahead}
+def seen_from(room):
+    """Every file that a room imports, directly or by way of others, and that is not its own."""
+    return seen_by({file for file in FILES if ROOMS_OF.room_of(file) == room})
+
+
+def seen_by(own):
+    found, ahead = set(), [*own]
     while ahead:
         file = ahead.pop()
         new = {each.target for each in IMPORTS if each.file == file and each.runs} - found - own
@@ -151,20 +87,28 @@ def seen_from(*rooms):
     return found
 
 
+def rooms_seen_from(room):
+    return {ROOMS_OF.room_of(file) for file in seen_from(room)}
+
+
 def test_losses_never_see_data():
-    assert {room for file in seen_from("losses") for room in rooms_of(file)} == {"basics"}
+    assert seen_from("losses") == {"inputs/numbers.py", "inputs/arrays.py"}
 
 
 def test_growth_rules_never_see_alpha():
-    seen = {room for file in seen_from("growth") for room in rooms_of(file)}
-    assert seen == {"basics", "curves", "kernels", "losses", "rows"}
+    assert rooms_seen_from("growth") == {"inputs", "losses", "curves"}
 
 
 def test_calibrations_never_see_probabilities():
-    seen = seen_from("calibration")
-    assert {room for file in seen for room in rooms_of(file)} == {"basics", "curves", "kernels", "losses"}
-    kernels = {file for file in seen if rooms_of(file) == ["kernels"]}
-    assert kernels == {"kernels/compiling.py"}  # bets are compiled, too
+    """Thresholds follow from losses: neither rows nor growth rules are within reach."""
+    from_losses = ["promises", "confidence_bounds", "binomial_tails", "guarantees", "combinations"]
+    seen = seen_by({f"calibration/{name}.py" for name in from_losses})
+    assert {file for file in seen if ROOMS_OF.room_of(file) in ("inputs", "growth")} == {
+        "inputs/numbers.py",
+        "inputs/arrays.py",
+        "inputs/device.py",
+        "growth/kernels/compiling.py",  # bets are compiled, too
+    }
 
 
 def printed(code):
@@ -188,33 +132,41 @@ def test_a_controller_needs_no_extra():
 
 
 def test_the_diagram_draws_every_room_and_arrow():
-    svg = DRAWING.diagram(ROOMS)
+    svg = ROOMS_OF.diagram(ROOMS)
     assert svg.count("<rect") == len(ROOMS)
     drawn = set(re.findall(r'data-from="(.*?)" data-to="(.*?)"', svg))
     assert drawn <= ARROWS
-    by_drawn = {name: {"imports": [end for start, end in drawn if start == name]} for name in ROOMS}
+    only_drawn = {
+        name: ROOMS_OF.Room("", [], {end for start, end in drawn if start == name}) for name in ROOMS
+    }
     for name in ROOMS:  # what is not drawn follows from what is
-        assert DRAWING.reachable(by_drawn, name) == DRAWING.reachable(ROOMS, name)
+        assert ROOMS_OF.reachable(only_drawn, name) == ROOMS_OF.reachable(ROOMS, name)
 
 
 def test_arrows_point_down_and_boxes_have_a_place_of_their_own():
-    assert all(ROOMS[start]["at"][0] < ROOMS[end]["at"][0] for start, end in ARROWS)
-    assert all(one["at"] != other["at"] for one, other in combinations(ROOMS.values(), 2))
+    assert all(ROOMS[start].at[0] < ROOMS[end].at[0] for start, end in ARROWS)
+    assert all(one.at != other.at for one, other in combinations(ROOMS.values(), 2))
 
 
 @pytest.mark.parametrize(
     ("source", "found"),
     [
-        ("def f():\n    from ordinalrisk.growth.rules import as_growth", ("growth.py", "as_growth", True)),
-        ("from ordinalrisk.growth import rules as growth", ("growth.py", "", True)),
-        ("import ordinalrisk.growth.kernels.cpu as cpu", ("kernels/cpu.py", "", True)),
-        ("if TYPE_CHECKING:\n    import ordinalrisk.growth.rules", ("growth.py", "", False)),
-        ("if TYPE_CHECKING:\n    pass\nelse:\n    import ordinalrisk.growth.rules", ("growth.py", "", True)),
+        (
+            "def f():\n    from ordinalrisk.growth.rules import as_growth",
+            ("growth/rules.py", "as_growth", True),
+        ),
+        ("from ordinalrisk.growth import rules as growth", ("growth/rules.py", "", True)),
+        ("import ordinalrisk.growth.kernels.cpu as cpu", ("growth/kernels/cpu.py", "", True)),
+        ("if TYPE_CHECKING:\n    import ordinalrisk.growth.rules", ("growth/rules.py", "", False)),
+        (
+            "if TYPE_CHECKING:\n    pass\nelse:\n    import ordinalrisk.growth.rules",
+            ("growth/rules.py", "", True),
+        ),
         (
             "try:\n    import ordinalrisk.growth.kernels\nexcept ImportError: pass",
-            ("kernels/__init__.py", "", True),
+            ("growth/kernels/__init__.py", "", True),
         ),
     ],
 )
 def test_imports_are_found_wherever_they_are(source, found):
-    assert [*imports_of("x.py", source)] == [Import("x.py", *found)]
+    assert [*ROOMS_OF.imports_of("x.py", source)] == [ROOMS_OF.Import("x.py", *found)]

@@ -13,6 +13,7 @@ from rows_in_parts import WatchedParts, calibrate_in_parts, cut_up, make_small
 from strategies import GROWTH_RULES, LOSSES, PROBABILITIES
 
 from ordinalrisk import PaperGrowth, RiskController, WeightedLoss
+from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.curves.steps import SortedSteps, Steps
 from ordinalrisk.curves.windows import NotKnownError, Window, WindowedSteps
 from ordinalrisk.execution import bracketing, part_steps
@@ -79,7 +80,7 @@ def assert_slices(curve, whole):
 
 def assert_same_thresholds(parted, whole, alphas):
     for alpha in alphas:
-        found, expected = (each.thresholds_at(alpha, each.calibration_) for each in (parted, whole))
+        found, expected = (each.spec.thresholds(each.calibration_, alpha) for each in (parted, whole))
         assert found.values == expected.values
         assert (found.by_class is None) == (expected.by_class is None)
         if found.by_class is not None:
@@ -447,7 +448,7 @@ def _plain(window):
 
 
 def test_no_rows_at_all_is_an_error():
-    calibrator = PartsCalibrator(RiskController(), np.arange(3))
+    calibrator = PartsCalibrator(Spec(), np.arange(3))
     for parts in ([], cut_up(calibrator, np.empty((0, 3)), np.empty(0, int), [0, 0])):
         with pytest.raises(ValueError, match="There are no rows to calibrate with"):
             calibrator.finish(WatchedParts(parts))
@@ -467,21 +468,21 @@ def test_no_rows_at_all_is_an_error():
 )
 def test_wrong_options_are_refused_before_any_row_is_read(options, message):
     with pytest.raises(ValueError, match=message):
-        PartsCalibrator(RiskController(condition_on=None), np.arange(3), **options)
+        PartsCalibrator(Spec(condition_on=None), np.arange(3), **options)
 
 
 def test_risks_by_class_can_not_be_asked_for_later():
     controller = RiskController(condition_on="label")
     with pytest.raises(ValueError, match="must be a finite number"):
-        PartsCalibrator(controller, np.arange(2), more_alphas=[{0: 0.1, 1: 0.1}])
+        PartsCalibrator(controller.spec, np.arange(2), more_alphas=[{0: 0.1, 1: 0.1}])
 
 
 def test_betting_needs_all_steps():
     for options in ({"loss": "divergence"}, {"bound": "betting"}):
         with pytest.raises(ValueError, match=r'bound="betting" must know .* take bound="hoeffding_bentkus"'):
-            PartsCalibrator(RiskController(delta=0.1, **options), np.arange(3))
-    PartsCalibrator(RiskController(delta=0.1), np.arange(3))
-    PartsCalibrator(RiskController("divergence", delta=0.1, bound="hoeffding_bentkus"), np.arange(3))
+            PartsCalibrator(Spec(delta=0.1, **options), np.arange(3))
+    PartsCalibrator(Spec(delta=0.1), np.arange(3))
+    PartsCalibrator(Spec("divergence", delta=0.1, bound="hoeffding_bentkus"), np.arange(3))
 
 
 def test_weights_of_classes_without_rows_are_an_error(draw):
@@ -683,7 +684,7 @@ def test_a_later_sample_is_of_the_steps_between():
 
 def test_rows_that_come_out_otherwise_when_asked_again_are_an_error(draw, monkeypatch):
     make_small(monkeypatch)
-    calibrator = PartsCalibrator(RiskController(alpha=0.1), np.arange(5))
+    calibrator = PartsCalibrator(Spec(alpha=0.1), np.arange(5))
     parts = WatchedParts(cut_up(calibrator, *draw(600, 5), [200]))
     ask = parts.ask
 

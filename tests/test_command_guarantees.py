@@ -845,4 +845,4 @@ def test_a_monitor_that_makes_no_sense_is_wrong_usage():
         )
     line = refusal(2, "monitor", "cal.json", "cal.json", "new.csv")
     assert line == "STATE: cal.json is read too, and would be lost; choose another name."
-    assert calibration_file.read("cal.json").classes_.tolist() == GRADES
+    assert calibration_file.read("cal.json")[1].classes.tolist() == GRADES

@@ -146,7 +146,7 @@ def test_every_loss_and_growth_rule_in_other_processes(cluster, small, draw):
     calibrators, steps = [], []
     for loss, growth, alphas, proba, y, _ in cases:
         controller = RiskController(loss, alphas[0], growth)
-        calibrator = PartsCalibrator(controller, np.arange(K), more_alphas=alphas[1:])
+        calibrator = PartsCalibrator(controller.spec, np.arange(K), more_alphas=alphas[1:])
         calibrators.append(calibrator)
         shared = partitions.shared(calibrator)
         steps.append(
@@ -155,15 +155,16 @@ def test_every_loss_and_growth_rule_in_other_processes(cluster, small, draw):
                 for i, rows in enumerate((slice(0, 350), slice(350, 350), slice(350, N)))
             ]
         )
-    lazy = []
+    lazy, controllers = [], []
     for calibrator, parts, case in zip(calibrators, dask.compute(*steps), cases, strict=True):
-        parted = calibrator.controller.adopt(calibrator.finish(PartsHere(parts)))
+        parted = orisk.RiskController.of(calibrator.spec, calibrator.finish(PartsHere(parts)))
         lazy.append(parted.predict_set(cut(case[3], (500, 400)))._ends)
-    found = zip(cases, calibrators, dask.compute(*lazy), strict=True)
-    for number, ((_, _, alphas, proba, *_), calibrator, ends) in enumerate(found):
+        controllers.append(parted)
+    found = zip(cases, controllers, dask.compute(*lazy), strict=True)
+    for number, ((_, _, alphas, proba, *_), parted, ends) in enumerate(found):
         whole = on_one_machine(number, draw)
         for alpha in alphas:
-            assert calibrator.controller.threshold_at(alpha) == whole.threshold_at(alpha)
+            assert parted.threshold_at(alpha) == whole.threshold_at(alpha)
         sets = whole.predict_set(proba)
         assert np.array_equal(np.concatenate(ends), np.stack([sets.lower_index, sets.upper_index], axis=1))
 

@@ -97,7 +97,7 @@ def test_a_calibration_does_not_depend_on_the_cut(name, loss, growth, folder, mo
         assert by_file.threshold_ == expected.threshold_
         assert by_file.data_blake3_ == expected.data_blake3_
         assert by_file.columns_ == WHERE
-        texts.add(calibration_file.text_of(by_file))
+        texts.add(calibration_file.text_of(by_file.spec, by_file.calibration_))
     assert len(texts) == 1
 
 
@@ -293,8 +293,13 @@ def test_scores_are_guessed_by_their_names(names, found, folder):
     "names", [["a", "b"], ["p0"], ["p0", "p1", "logit_0", "logit_1"], ["pp0", "pp1"], ["page1", "page2"]]
 )
 def test_what_is_not_obvious_is_not_guessed(names, folder):
-    with pytest.raises(FileError, match=r"can't tell which columns hold the scores \(there are .*--scores"):
+    with pytest.raises(FileError, match=r"can't tell which columns .*--scores 'p\*', or --classes if"):
         chosen(numbers(*names))
+
+
+def test_a_misspelt_class_is_named(folder):
+    with pytest.raises(FileError, match="none is called like class 'hihg': correct --classes"):
+        chosen(numbers("low", "mid", "high"), classes=["low", "mid", "hihg"])
 
 
 @pytest.mark.parametrize(

@@ -577,7 +577,8 @@ def saved(calibrated, tmp_path):
     """A saved file as a dict, and a function that loads a changed one."""
     path = tmp_path / "saved.json"
     columns = ScoreColumns(("a", "b", "c", "d"), "grade")
-    calibrated.adopt(dataclasses.replace(calibrated.calibration_, columns=columns))
+    calibration = dataclasses.replace(calibrated.calibration_, columns=columns)
+    calibrated = orisk.RiskController.of(calibrated.spec, calibration)
     calibrated.save(path)
     document = json.loads(path.read_text())
 

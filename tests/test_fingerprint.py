@@ -250,7 +250,10 @@ def in_python(code):
 
 
 def test_the_import_is_light():
-    code = "import sys, ordinalrisk.calibration.fingerprint; print({'blake3', 'torch', 'triton', 'numba'} & {*sys.modules})"
+    code = (
+        "import sys, ordinalrisk.calibration.fingerprint; "
+        "print({'blake3', 'torch', 'triton', 'numba'} & {*sys.modules})"
+    )
     assert in_python(code).stdout.strip() == "set()"
 
 

@@ -9,10 +9,10 @@ import pytest
 from strategies import LOSSES, RULE_NAMES, exact_losses
 
 import ordinalrisk as orisk
-from ordinalrisk import controller as controller_module
 from ordinalrisk.calibration.confidence_bounds import BOUNDS
 from ordinalrisk.calibration.promises import share_beyond
 from ordinalrisk.losses.cost_table import CostTable
+from ordinalrisk.prediction import predictor
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*needs at least.*calibration",
@@ -389,7 +389,9 @@ def test_no_label_loses_more_than_at_its_own_threshold(loss, growth, names):
     own = (
         one.thresholds_
         if one.condition_on
-        else one._thresholds.of_rows(1, groups=None, unseen_groups="error", sample_weight=None, seed=None)[0]
+        else one._predictor.thresholds.of_rows(
+            1, groups=None, unseen_groups="error", sample_weight=None, seed=None
+        )[0]
     )
     sets = one.predict_set(PROBA)
     levels = one.growth.levels(PROBA, one.loss)
@@ -495,7 +497,7 @@ def test_predictions_in_batches_are_those_at_once(names, loss, monkeypatch):
         told = {key: value if key == "seed" else value[batch] for key, value in with_new.items()}
         parts.append(one.predict_set(NEW[batch], **told).mask())
     assert np.array_equal(np.concatenate(parts), at_once.mask())
-    monkeypatch.setattr(controller_module, "_ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(predictor, "_ROWS_AT_ONCE", 7)
     assert one.predict_set(NEW, **options_of(names)[2]) == at_once
 
 
@@ -607,7 +609,7 @@ def test_given_point_labels_are_those_the_rule_would_find(names, monkeypatch):
     assert given.threshold_ == found.threshold_
     sets = given.predict_set(NEW, point_labels=new_points, **with_new)
     assert sets == found.predict_set(NEW, **with_new)
-    monkeypatch.setattr(controller_module, "_ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(predictor, "_ROWS_AT_ONCE", 7)
     assert given.predict_set(NEW, point_labels=new_points, **with_new) == sets
 
 
@@ -634,11 +636,11 @@ def test_rows_in_batches_are_all_rows(names):
     at_start, with_rows, _ = options_of(names)
     shell = controller("divergence", **at_start)
     class_weight = with_rows.pop("class_weight", None)
-    calibrator = shell.calibrator(range(K), class_weight=class_weight)
+    calibrator = shell.spec.calibrator(range(K), class_weight=class_weight)
     for batch in (slice(0, 20), slice(20, 21), slice(21, N)):
         extras = RowExtras(**{key: value[batch] for key, value in with_rows.items()})
         calibrator.add(PROBA[batch], Y[batch], extras)
-    shell.adopt(calibrator.finish())
+    shell = orisk.RiskController.of(shell.spec, calibrator.finish())
     assert shell.threshold_ == one.threshold_
     assert shell.risk_curve_ == one.risk_curve_
     assert shell.data_blake3_ == one.data_blake3_

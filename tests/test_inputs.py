@@ -292,6 +292,9 @@ def test_columns_named_after_the_classes_in_another_order_are_refused(frame, aro
         ([0, 10, 100], ["x100", "x10", "x0"]),
         ([True, False], ["is False", "is True"]),
         ([1.5, 0.5], ["p 0.5", "p 1.5"]),
+        (["lo", "mid", "hi"], ["P_HI", "P_LO", "P_MID"]),
+        (range(3), ["p3", "p1", "p2"]),
+        (range(3), ["2018", "2020", "2019"]),
     ],
     ids=str,
 )
@@ -300,6 +303,25 @@ def test_names_hold_the_class_whatever_is_around_it(classes, names):
     frame = pd.DataFrame(np.full((K, K), 1 / K), columns=names)
     with pytest.raises(ValueError, match="columns of proba are in the order"):
         RiskController(alpha=0.5, classes=[*classes]).calibrate(frame, y)
+
+
+def test_one_other_name_does_not_hide_another_order():
+    misspelt = pd.DataFrame(PROBA, columns=["severe", "none", "mlid", "moderate"])
+    with pytest.raises(ValueError, match="Column 0 of proba is 'severe', but class 0 is 'none'"):
+        RiskController(alpha=0.1, classes=NAMES).calibrate(misspelt, np.array(NAMES)[Y])
+    right = pd.DataFrame(PROBA, columns=["none", "mlid", "moderate", "severe"])
+    RiskController(alpha=0.1, classes=NAMES).calibrate(right, np.array(NAMES)[Y])
+
+
+def test_the_remedy_names_columns_as_they_are():
+    with pytest.raises(ValueError, match=r"pass proba\[\[0, 1, 2, 3\]\]"):
+        RiskController(alpha=0.1).calibrate(pd.DataFrame(PROBA, columns=[1, 0, 2, 3]), Y)
+
+
+@pytest.mark.parametrize("kind", ["datetime64[ns]", "timedelta64[ns]"])
+def test_times_are_no_whole_numbers(kind):
+    with pytest.raises(ValueError, match=r"y holds (datetime|timedelta)64\[ns\], times; the classes are"):
+        RiskController(alpha=0.1).calibrate(PROBA, pd.Series(np.array(Y, kind)))
 
 
 @pytest.mark.parametrize(
@@ -656,8 +678,9 @@ def test_calibrating_numpy_data_imports_no_other_holder():
 
 def test_only_dask_collections_import_dask():
     loaded = modules_after("""
-        import ordinalrisk.execution.bracketing, ordinalrisk.execution.calibrating_parts, ordinalrisk.controller
-        import ordinalrisk.inputs.lazy, ordinalrisk.metrics, ordinalrisk.execution.part_steps, ordinalrisk.curves.windows
+        import ordinalrisk.execution.bracketing, ordinalrisk.execution.calibrating_parts
+        import ordinalrisk.execution.part_steps, ordinalrisk.controller, ordinalrisk.metrics
+        import ordinalrisk.inputs.lazy, ordinalrisk.curves.windows
     """)
     assert not loaded & {"dask", "distributed", "pandas"}
 

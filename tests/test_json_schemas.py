@@ -46,7 +46,7 @@ GROUPS = np.array(["north", "south"])
 
 
 def schema(kind):
-    text = files("ordinalrisk").joinpath(f"schemas/{kind}.schema.json").read_text(encoding="utf-8")
+    text = files("ordinalrisk").joinpath(f"saving/schemas/{kind}.schema.json").read_text(encoding="utf-8")
     return json.loads(text)
 
 
@@ -209,7 +209,7 @@ def test_curves_in_windows_are_valid(how, draw, tmp_path, monkeypatch):
 )
 def test_columns_of_files_are_valid(columns, draw, tmp_path):
     controller = calibrated(draw)
-    controller.adopt(replace(controller.calibration_, columns=columns))
+    controller = orisk.RiskController.of(controller.spec, replace(controller.calibration_, columns=columns))
     found = saved(controller, tmp_path)
     assert found["columns"]["label"] == "y"
     assert_valid("calibration", found)
@@ -281,7 +281,7 @@ def documents(draw, tmp_path_factory):
         draw, loss="divergence", delta=0.2, condition_on="label", with_rows=["groups", "clusters"], rows=60
     )
     columns = ScoreColumns(("a", "b", "c", "d"), "y", group="site", cluster="patient")
-    much.adopt(replace(much.calibration_, columns=columns))
+    much = orisk.RiskController.of(much.spec, replace(much.calibration_, columns=columns))
     run = orisk.OnlineRiskController(orisk.CostTableLoss(1 - np.eye(K, dtype=int)), 0.1)
     sets = run.replay(proba, y)
     run.predict_set(proba[:3])

@@ -19,7 +19,15 @@ from hypothesis import strategies as st
 from test_errors import with_digests
 from typer.testing import CliRunner
 
-from ordinalrisk import CostTableLoss, DivergenceLoss, RiskController, RiskMonitor, WeightedLoss
+from ordinalrisk import (
+    CostTableLoss,
+    DivergenceLoss,
+    RiskController,
+    RiskMonitor,
+    WeightedLoss,
+    split_folds,
+    split_rows,
+)
 from ordinalrisk.calibration.binomial_tails import so_few_are_rare, units_without_loss
 from ordinalrisk.calibration.confidence_bounds import BOUNDS, betting_threshold, binomial_budget, units_needed
 from ordinalrisk.cli import app
@@ -340,7 +348,48 @@ THOUSANDS = {
     "table of distances": lambda: CostTableLoss(abs(np.subtract.outer(np.arange(1_000), np.arange(1_000)))),
     "irregular table": lambda: CostTableLoss(SCATTERED.round(4)),
     "table of all digits": lambda: CostTableLoss(SCATTERED, normalize=False),
+    "small costs": lambda: CostTableLoss(SCATTERED * 1e-9),
+    "text": lambda: CostTableLoss([[*map(repr, row)] for row in SCATTERED.tolist()]),
+    "short floats": lambda: CostTableLoss(SCATTERED.astype(np.float32)),
 }
+
+
+WIDE_COST = [[abs(i - j) for j in range(300)] for i in range(300)]
+WIDE_COST[0][1] = Fraction(1, 10**4299)
+
+
+@pytest.mark.parametrize(
+    ("under", "over"),
+    [
+        (1e20, 1),
+        (1, 1e-20),
+        (3.141592653589793, 0.00012345678901234567),
+        (1 / 3, 1000),
+        (2**63, 2**31),
+        (3_037_000_500, 1),
+        ("1e300", "1e-300"),
+    ],
+)
+@pytest.mark.parametrize("power", [1, 3])
+def test_wide_factors_are_exact(under, over, power):
+    below, above = (as_fraction(factor) for factor in (under, over))
+    table = DivergenceLoss(power, under=under, over=over, normalize=False).exact_costs(4)
+    assert table == tuple(
+        tuple((below if k < y else above) * Fraction(abs(y - k)) ** power for k in range(4)) for y in range(4)
+    )
+
+
+def test_many_small_tables_take_as_long_as_the_first():
+    with quickly(8):  # one on a machine of its own; a sum over all that are kept took eighty
+        for weight in range(1, 20_001):
+            WeightedLoss([1, weight]).bound(2)
+
+
+@pytest.mark.parametrize(
+    "text", ["0.1", "3", "0.30000000000000004", "1e-07", "2.5e-10", "0.10", "00.5", "1/3", "1e3"]
+)
+def test_numbers_in_text_spell_out_the_same(text):
+    assert as_fraction(as_number(text)) == Fraction(text)
 
 
 @pytest.mark.parametrize("loss", THOUSANDS)
@@ -355,10 +404,10 @@ def test_the_tables_that_are_kept_take_bounded_memory():
         for loss in (DivergenceLoss(under=n), WeightedLoss()):
             first = CostTable.of(loss, n % 100 + 50)
             assert CostTable.of(loss, n % 100 + 50) is first
-        assert sum(table.n_classes**2 * 48 for table in cost_tables._cache.values()) <= size
-    assert len(cost_tables._cache) > 1
+        assert sum(table.n_bytes for table in cost_tables._tables.kept.values()) <= size
+    assert len(cost_tables._tables.kept) > 1
     assert CostTable.of(WeightedLoss(), 1_300) is CostTable.of(WeightedLoss(), 1_300)  # larger than all
-    assert len(cost_tables._cache) == 1
+    assert len(cost_tables._tables.kept) == 1
 
 
 @pytest.mark.parametrize(
@@ -371,16 +420,39 @@ def test_the_tables_that_are_kept_take_bounded_memory():
         (lambda: DivergenceLoss(100, [0, "1e1000"]).bound(2), "costs have too many digits.*at most 20000"),
         (lambda: DivergenceLoss(99.5, [0, 1, "1e-1000"][::2]).bound(2), "costs have too many digits"),
         (lambda: WeightedLoss([Fraction(1, 10**4000 + i) for i in range(30)]).bound(30), "too many digits"),
+        (lambda: WeightedLoss(["1e-1000", *[1] * 4_999]).bound(5_000), "3322 bits each, at most 85"),
+        (lambda: DivergenceLoss(100, np.arange(2_000) / 7).bound(2_000), "too many digits"),
+        (lambda: CostTableLoss(WIDE_COST), "too many digits"),
+        (lambda: CostTableLoss([[0, 1], [-(2**100), 0]]), "Row 1 of the cost table decreases"),
+        (lambda: CostTableLoss([[0, -1e300], [1.0, 0]]), "Row 0 of the cost table decreases"),
         (
             lambda: DivergenceLoss(1.5, np.cumsum(np.random.default_rng(0).random(400))).bound(400),
             "at most 50000",
         ),
     ],
-    ids=range(8),
+    ids=range(13),
 )
 def test_tables_that_would_take_too_long_are_refused(make, message):
     with quickly(2), pytest.raises(ValueError, match=message):
         make()
+
+
+def test_tiny_risks_with_bets_say_how_many_rows_are_needed():
+    controller = RiskController("divergence", "1e-300", delta="1e-300", bound="betting")
+    with pytest.warns(UserWarning, match="needs at least 1000000000000 calibration rows"):
+        controller.calibrate([[0.5, 0.5]] * 50, [0, 1] * 25)
+
+
+def test_numbers_too_long_to_read_are_rounded():
+    assert decimal_text(Fraction(1, 10**1000)) == "about 1e-1000"
+    assert decimal_text(Fraction(10**1000 + 1)) == "about 1e+1000"
+    assert decimal_text(Fraction(1, 3)) == "1/3"
+
+
+@pytest.mark.parametrize("split", [lambda n: split_rows(n), lambda n: split_folds(n, 2)])
+def test_more_rows_than_memory_are_refused(split):
+    with pytest.raises(ValueError, match="At most 1000000000 rows can be split; got 1000000000000000"):
+        split(10**15)
 
 
 # monitors

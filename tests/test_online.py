@@ -573,7 +573,7 @@ def test_misses_divide_a_threshold_by_the_same_number_wherever_it_is():
 )
 def test_the_scale_ends_where_levels_do(loss, growth, top):
     proba = np.random.default_rng(11).dirichlet(np.ones(3) / 5, 5_000)
-    rule = type(orisk.growth.as_growth(growth))("given")
+    rule = type(orisk.growth.rules.as_growth(growth))("given")
     levels = rule.levels(proba, loss, point_labels=np.arange(5_000) % 3)
     levels = levels[np.isfinite(levels)]
     scale = OnlineRiskController(loss, 0.5, growth, range(3))._run.scale

@@ -81,7 +81,7 @@ def with_curve(controller, curve):
     """The controller as if it had been calibrated on rows with these losses."""
     [part] = controller.calibration_.strata.parts
     strata = Strata((replace(part, n_rows=curve.n_rows, curve=curve),))
-    return controller.adopt(replace(controller.calibration_, strata=strata))
+    return type(controller).of(controller.spec, replace(controller.calibration_, strata=strata))
 
 
 def bars(ax):

@@ -97,7 +97,7 @@ def test_a_diff_that_breaks_its_file_is_found():
 
 
 SCHEMAS = {
-    kind: json.loads((ROOT / "src" / "ordinalrisk" / "schemas" / f"{kind}.schema.json").read_text())["$defs"]
+    kind: json.loads((ROOT / f"src/ordinalrisk/saving/schemas/{kind}.schema.json").read_text())["$defs"]
     for kind in ("calibration", "online", "monitor")
 }
 

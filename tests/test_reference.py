@@ -23,14 +23,10 @@ EQUATION, THEOREM, ALGORITHM, SECTION = r"Eq\. ", "Theorem", "Algorithm", "Secti
 # What other modules of the package use: named on the controller's page, without entries of their own.
 FOR_ENGINES = {
     "RiskController": {
-        "calibrator",
-        "adopt",
-        "checked_rows",
-        "checked_alphas",
-        "part_alphas",
-        "thresholds_at",
-    }
-    | {"thresholds_", "uncalibrated", "require_classes", "promise", "options"},
+        "of",
+        "spec",
+        "thresholds_",
+    },
     "RiskCurve": {"require_whole"},
     "Guarantee": {"condition", "name"},
     "IntervalSet": {"of"},

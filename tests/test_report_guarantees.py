@@ -371,7 +371,7 @@ def close(risk, *expected):
 @pytest.mark.parametrize("loss", ["coverage", "divergence"])
 def test_weighted_risks(draw, loss):
     setting = made(draw, "weights")
-    costs = CostTable.of(orisk.losses.as_loss(loss), 4)
+    costs = CostTable.of(orisk.losses.kinds.as_loss(loss), 4)
     sets = setting.sets(setting.found["stops"][3])
     weights = setting.extras["sample_weight"]
     each = metrics.losses(setting.y, sets, loss)
@@ -476,12 +476,12 @@ def test_risks_of_clusters():
 
 
 def promised(alpha="0.1", n=400, certified=True, **more):
-    return orisk.guarantees.Guarantee(Fraction(alpha), n, Fraction(1), certified, False, **more)
+    return orisk.calibration.guarantees.Guarantee(Fraction(alpha), n, Fraction(1), certified, False, **more)
 
 
 def realised(risk, n, deviation=0.3):
     spread = 1.96 * deviation / math.sqrt(n)
-    return Realised(orisk.estimates.Estimate(risk, risk - spread, risk + spread), deviation, n)
+    return Realised(estimates.Estimate(risk, risk - spread, risk + spread), deviation, n)
 
 
 def test_with_delta_only_the_test_rows_are_by_chance():

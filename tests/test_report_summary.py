@@ -318,7 +318,8 @@ def test_columns_that_the_calibration_remembers(draw, tmp_path):
     from ordinalrisk.inputs.score_columns import ScoreColumns
 
     remembered = ScoreColumns(("p0", "p1"), "grade", True)
-    setting.controller.adopt(replace(setting.controller.calibration_, columns=remembered))
+    calibration = replace(setting.controller.calibration_, columns=remembered)
+    setting.controller = orisk.RiskController.of(setting.controller.spec, calibration)
     assert setting.summary()["calibration"]["columns"] == columns
     setting.controller.save(tmp_path / "calibration.json")
     setting.controller = orisk.RiskController.load(tmp_path / "calibration.json")

@@ -26,6 +26,7 @@ WEIGHTS = pd.Series(np.resize([0.5, 1.5], N), index=INDEX)
 POINTS = pd.Series(PROBA.argmax(axis=1), index=INDEX)
 FEATURES = pd.DataFrame({"score": PROBA @ [0, 1, 2]}, index=INDEX)
 GIVEN = orisk.FrontierGrowth(point="given")
+SETS = RiskController(alpha=0.2).calibrate(PROBA, Y).predict_set(FRAME)
 
 
 def calibrate(**options):
@@ -94,6 +95,14 @@ CALLS = {
     "weights_for_coverage": (partial(orisk.weights_for_coverage, FRAME, targets=0.8), {"y": LABELS}),
     "label_ratios": (partial(shift.label_ratios, FRAME, proba_new=FRAME), {"y_cal": LABELS}),
     "report": (report, {"y": LABELS}),
+    "contains": (lambda y: SETS.contains(y), {"y": LABELS}),
+    "risk": (lambda y: orisk.metrics.risk(y, SETS), {"y": LABELS}),
+    "losses": (lambda y: orisk.metrics.losses(y, SETS), {"y": LABELS}),
+    "class_coverage of chosen rows": (
+        lambda y: orisk.metrics.class_coverage(y, SETS[::-1][::-1]),
+        {"y": LABELS},
+    ),
+    "monitor": (lambda y: orisk.RiskMonitor(alpha=0.2).update(y, SETS), {"y": LABELS}),
     "plot_intervals": (
         partial(plots.plot_intervals, orisk.IntervalSet([0] * N, [1] * N, range(3)), LABELS),
         {"proba": FRAME},
@@ -246,3 +255,16 @@ def test_groups_of_new_dask_rows_are_checked_when_they_are_computed():
         ValueError, match=r"Partition \d: groups has the index labels of proba in another order"
     ):
         sets.compute()
+
+
+def test_sets_keep_the_index_of_their_rows():
+    assert SETS.index is FRAME.index
+    assert SETS.to_pandas().index.equals(INDEX)
+    few = [4, 2, 250]
+    assert SETS[few].to_pandas().index.tolist() == INDEX[few].tolist()
+    assert SETS[SETS.size > 1].index.equals(INDEX[SETS.size > 1])
+    assert SETS.to_pandas(index=range(N)).index.tolist() == [*range(N)]
+    plain = RiskController(alpha=0.2).calibrate(PROBA, Y).predict_set(PROBA)
+    assert plain.index is None
+    assert plain == SETS
+    assert plain.contains(LABELS.sample(frac=1, random_state=0)).any()  # sets without an index: by position

@@ -208,3 +208,12 @@ def test_a_local_cluster_listens_on_this_machine_only(here, presigned, monkeypat
     assert sorted(path.name for path in (here / "sets").iterdir()) == ["_ordinalrisk.json", "rows.csv"]
     require_no_secret(done.output)
     require_none_written(here)
+
+
+@pytest.mark.parametrize("address", ["tcp://user:SECRET@127.0.0.1:9", "tls://127.0.0.1:9?token=SECRET:1"])
+def test_an_address_of_a_scheduler_that_is_silent_keeps_its_password(address):
+    from ordinalrisk.execution.dask.connecting import ClusterError, connected
+
+    with pytest.raises(ClusterError, match="no scheduler answers there") as raised, connected(address):
+        pass
+    assert "SECRET" not in str(raised.value)

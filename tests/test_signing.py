@@ -142,7 +142,6 @@ def test_a_file_elsewhere_has_its_signature_beside_it(calibrated, keys):
     {
         "empty": b"",
         "text": b"secret",
-        "the public key": public_pem_of(ed25519.Ed25519PrivateKey.generate()),
         "encrypted": pem_of(ed25519.Ed25519PrivateKey.generate(), BestAvailableEncryption(b"secret")),
         "RSA": pem_of(rsa.generate_private_key(65537, 2048)),
     }.items(),
@@ -158,7 +157,7 @@ def test_nothing_is_written_with_a_key_that_cannot_sign(calibrated, tmp_path, co
 
 
 def test_a_private_key_is_not_a_public_one(signed, keys):
-    with pytest.raises(SignatureError, match="is not an Ed25519 public key; write that of a private key"):
+    with pytest.raises(SignatureError, match="is a private key, which signs; verify with its public key"):
         RiskController.load(signed, key=keys[0])
 
 
@@ -280,3 +279,33 @@ def test_without_the_package_the_error_says_what_to_install(scores, keys, monkey
     ):
         assert done.exit_code == 1
         assert 'pip install "ordinalrisk[sign]"' in done.stderr
+
+
+def test_the_public_key_does_not_sign_whatever_its_mode(calibrated, keys, tmp_path):
+    with pytest.raises(SignatureError, match="is a public key, which verifies; sign with the private key"):
+        calibrated.save(tmp_path / "cal.json", key=keys[1])
+    assert not (tmp_path / "cal.json").exists()
+
+
+def test_another_key_than_ed25519_does_not_verify(signed, tmp_path):
+    (tmp_path / "rsa.pem").write_bytes(public_pem_of(rsa.generate_private_key(65537, 2048)))
+    with pytest.raises(SignatureError, match="is not an Ed25519 public key; this writes the public key of"):
+        RiskController.load(signed, key=tmp_path / "rsa.pem")
+
+
+def test_keys_are_given_by_their_path(signed, keys):
+    with pytest.raises(SignatureError, match="key must be the path of a key in PEM; got a bytes"):
+        RiskController.load(signed, key=keys[1].read_bytes())
+
+
+def test_a_signature_that_no_longer_fits_is_told(signed, calibrated):
+    with pytest.warns(UserWarning, match=r"cal\.json\.sig is the signature of the file that was replaced"):
+        calibrated.save(signed)
+
+
+@pytest.mark.parametrize("name", ["none.pem", "key.pem"])
+def test_a_key_that_does_not_verify_is_wrong_usage(scores, keys, name):
+    assert calibrate(scores, "--sign", keys[0]).exit_code == 0
+    done = run("evaluate", "cal.json", scores, "--verify", keys[0].with_name(name))
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith("Error: --verify: ")

@@ -5,42 +5,47 @@ from __future__ import annotations
 from typing import Any
 
 from docutils import nodes
-from drawing_rooms import ROOMS, anchor, diagram, load_rooms
+from drawing_rooms import PACKAGE, Room, anchor, diagram, files, load_rooms
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 
-class Diagram(SphinxDirective):
+class _OfRooms(SphinxDirective):
+    def _rooms(self) -> dict[str, Room]:
+        """The rooms; the page is made anew whenever a module changes."""
+        for file in files():
+            self.env.note_dependency(str(PACKAGE / file))
+        return load_rooms()
+
+
+class Diagram(_OfRooms):
     """The picture, drawn in the page itself, so that it takes on the colours of light and dark."""
 
     def run(self) -> list[nodes.Node]:
-        """Draw it anew whenever the rooms change."""
-        self.env.note_dependency(str(ROOMS))
-        svg = f'<div class="rooms">{diagram(load_rooms())}</div>'
-        return [nodes.raw("", svg, format="html")]
+        """Draw it."""
+        return [nodes.raw("", f'<div class="rooms">{diagram(self._rooms())}</div>', format="html")]
 
 
-class Listing(SphinxDirective):
+class Listing(_OfRooms):
     """What each room is, which files it has, and what it imports."""
 
     def run(self) -> list[nodes.Node]:
         """One entry for each room, from the command line down."""
-        self.env.note_dependency(str(ROOMS))
-        entries = (_entry(self, *room) for room in load_rooms().items())
+        entries = (_entry(self, *room) for room in self._rooms().items())
         return [nodes.definition_list("", *entries, classes=["rooms-list"])]
 
 
-def _entry(directive: SphinxDirective, name: str, room: dict[str, Any]) -> nodes.Node:
+def _entry(directive: SphinxDirective, name: str, room: Room) -> nodes.Node:
     term = nodes.term("", "", nodes.strong("", name), ids=[anchor(name)])
-    files = [nodes.literal("", file) for file in room["holds"]]
-    others = [nodes.reference("", other, refid=anchor(other)) for other in room["imports"]]
+    shown = [nodes.literal("", file) for file in room.files if not file.endswith("__init__.py")]
+    others = [nodes.reference("", other, refid=anchor(other)) for other in sorted(room.imports)]
     return nodes.definition_list_item(
         "",
         term,
         nodes.definition(
             "",
-            *directive.parse_text_to_nodes(room["what"]),
-            nodes.paragraph("", "", *_with_commas("Files: ", files)),
+            *directive.parse_text_to_nodes(room.about.replace("``", "`")),
+            nodes.paragraph("", "", *_with_commas("Files: ", shown)),
             nodes.paragraph("", "", *_with_commas("Imports: ", others)),
         ),
     )

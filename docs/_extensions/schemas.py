@@ -36,7 +36,7 @@ class SchemaFields(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """One list, with lists in it for fields that have fields."""
-        name = f"schemas/{self.arguments[0]}.schema.json"
+        name = f"saving/schemas/{self.arguments[0]}.schema.json"
         schema = json.loads(files("ordinalrisk").joinpath(name).read_text(encoding="utf-8"))
         shown_already = {"digests", *self.options.get("as-above", [])}
         return [_fields(schema, schema["$defs"], shown_already)]

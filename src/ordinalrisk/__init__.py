@@ -1,4 +1,7 @@
-"""Prediction intervals for ordinal classifiers whose expected loss is guaranteed."""
+"""Prediction sets for ordinal classification: intervals of labels with a guaranteed expected loss.
+
+The modules at the top are the front door, what users import. Each folder is a room with one noun.
+"""
 
 __version__ = "0.1.0"
 

@@ -5,62 +5,34 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ordinalrisk.calibration.accumulate import Calibration, Calibrator, RowExtras, by_class
+from ordinalrisk.calibration.accumulate import Calibration, RowExtras
 from ordinalrisk.calibration.combinations import require_parts_suffice, require_theorem
-from ordinalrisk.calibration.confidence_bounds import checked_bound, checked_delta
-from ordinalrisk.calibration.guarantees import Guarantee, guarantee_of, guarantee_of_all
-from ordinalrisk.calibration.promises import (
-    Expectation,
-    HighProbability,
-    Promise,
-    checked_alpha,
-    checked_more_alphas,
-)
+from ordinalrisk.calibration.guarantees import Guarantee
+from ordinalrisk.calibration.promises import checked_more_alphas
 from ordinalrisk.calibration.row_thresholds import Thresholds
-from ordinalrisk.curves.windows import NotKnownError
-from ordinalrisk.growth.rules import as_growth
+from ordinalrisk.calibration.spec import Spec
+from ordinalrisk.growth.rules import GrowthRule
 from ordinalrisk.inputs.arrays import to_numpy
-from ordinalrisk.inputs.device import beside, on_device, to_host
-from ordinalrisk.inputs.labels import (
-    Classes,
-    as_classes,
-    class_indices,
-    require_column_order,
-    resolve_classes,
-)
+from ordinalrisk.inputs.device import on_device
+from ordinalrisk.inputs.labels import Classes
 from ordinalrisk.inputs.lazy import is_dask
-from ordinalrisk.inputs.matrix import as_matrix
-from ordinalrisk.inputs.numbers import as_fraction, as_number, decimal_text
+from ordinalrisk.inputs.numbers import as_fraction, decimal_text
 from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.inputs.score_columns import ScoreColumns
-from ordinalrisk.inputs.splitting import checked_seed
-from ordinalrisk.losses.cost_table import CostTable
-from ordinalrisk.losses.kinds import as_loss
-from ordinalrisk.prediction import notebook_view as html_repr
-from ordinalrisk.prediction.ends import Ends, ends_by_label, ends_by_row
+from ordinalrisk.losses.kinds import IntervalLoss
+from ordinalrisk.prediction import notebook_view
 from ordinalrisk.prediction.interval_set import IntervalSet
+from ordinalrisk.prediction.predictor import Predictor
 from ordinalrisk.saving import calibration_file
 
-_ROWS_AT_ONCE = 65_536
-_PARAMETERS = (
-    "loss",
-    "alpha",
-    "growth",
-    "classes",
-    "delta",
-    "bound",
-    "condition_on",
-    "randomize",
-    "random_state",
-)
+_PARAMETERS = tuple(field.name for field in fields(Spec))
 
 
 class RiskController:
@@ -159,6 +131,15 @@ class RiskController:
     IntervalSet of 500 rows, 5 classes, mean size 3.1...
     """
 
+    loss: IntervalLoss
+    alpha: Any
+    growth: GrowthRule
+    classes: Any
+    delta: Any
+    bound: str
+    condition_on: str | None
+    randomize: bool
+    random_state: int | None
     threshold_: Any
     risk_curve_: Any
     classes_: Classes
@@ -181,36 +162,30 @@ class RiskController:
         randomize: bool = False,
         random_state: Any = None,
     ) -> None:
-        self.loss = as_loss(loss)
-        by_label = isinstance(alpha, Mapping)
-        if condition_on not in (None, "label"):
-            raise ValueError(f'condition_on must be "label" or None; got {condition_on!r}.')
-        if not isinstance(randomize, bool):
-            raise ValueError(f"randomize must be True or False; got {randomize!r}.")
-        self.alpha = (
-            {label: as_number(risk, f"alpha of {label!r}") for label, risk in alpha.items()}
-            if by_label
-            else as_number(alpha, "alpha")
-        )
-        self.growth = as_growth(growth)
-        self.classes = classes
-        self.delta = None if delta is None else as_number(delta, "delta")
-        self.bound = bound
-        self.condition_on = "label" if by_label else condition_on
-        self.randomize = randomize
-        self.random_state = None if random_state is None else checked_seed(random_state, "random_state")
-        if bound != "auto":
-            checked_bound(bound)
-        if delta is not None and (wrong := checked_delta(delta)) > Fraction(1, 2):
+        spec = Spec(loss, alpha, growth, classes, delta, bound, condition_on, randomize, random_state)
+        for name in _PARAMETERS:
+            setattr(self, name, getattr(spec, name))
+        if delta is not None and (wrong := as_fraction(delta)) > Fraction(1, 2):
             rest = decimal_text(1 - wrong)
             warnings.warn(
                 f"delta={delta} keeps alpha with probability {rest} only; for a confidence of "
                 f"{decimal_text(wrong)} write delta={rest}.",
                 stacklevel=2,
             )
-        if delta is None and bound != "auto":
-            raise ValueError(f"bound={bound!r} is for delta; give a delta too.")
-        require_theorem(self.options)
+
+    @classmethod
+    def of(cls, spec: Spec, calibration: Calibration) -> RiskController:
+        """A controller with a calibration that was made for ``spec``."""
+        controller = cls.__new__(cls)
+        for name in _PARAMETERS:
+            setattr(controller, name, getattr(spec, name))
+        return controller._adopted(spec, calibration, spec.thresholds(calibration))
+
+    @property
+    def spec(self) -> Spec:
+        """The parameters, checked: what a calibration is made for."""
+        kept: Spec | None = self.__dict__.get("_spec")
+        return kept or Spec(**{name: getattr(self, name) for name in _PARAMETERS})
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _PARAMETERS and hasattr(self, "threshold_"):
@@ -279,24 +254,25 @@ class RiskController:
         >>> RiskController(alpha=0.1).calibrate(proba, [1, 1, 2] + [0, 1, 2] * 6)
         RiskController(loss=WeightedLoss(), alpha=0.1, growth=FrontierGrowth(point='mode')): threshold inf ...
         """
-        extras = RowExtras(groups, clusters, sample_weight)
+        spec, extras = self.spec, RowExtras(groups, clusters, sample_weight)
         require_theorem(
-            [*self.options, *extras.used, *(["class_weight"] if class_weight is not None else [])]
+            [*spec.options, *extras.used, *(["class_weight"] if class_weight is not None else [])]
         )
         if is_dask(proba):
             from ordinalrisk.execution.dask import collections
 
             require_parts_suffice(extras.used)
             return self._finished(
+                spec,
                 collections.calibration_of(
-                    self,
+                    spec,
                     proba,
                     y,
                     groups=groups,
                     class_weight=class_weight,
                     point_labels=point_labels,
                     more_alphas=more_alphas,
-                )
+                ),
             )
         require_same_rows(
             proba=proba,
@@ -306,12 +282,12 @@ class RiskController:
             sample_weight=sample_weight,
             point_labels=point_labels,
         )
-        matrix, labels, classes = self.checked_rows(proba, y, self.classes)
-        calibrator = self.calibrator(classes, class_weight=class_weight)
-        checked_more_alphas(more_alphas, CostTable.of(self.loss, len(classes)))
-        given = self.growth.given_points(point_labels, matrix)
+        matrix, labels, classes = spec.checked_rows(proba, y, spec.classes)
+        calibrator = spec.calibrator(classes, class_weight=class_weight)
+        checked_more_alphas(more_alphas, spec.costs(len(classes)))
+        given = spec.growth.given_points(point_labels, matrix)
         calibrator.add(matrix, labels, replace(extras, point_labels=given))
-        return self._finished(calibrator.finish())
+        return self._finished(spec, calibrator.finish())
 
     def calibrate_batches(self, batches: Iterable[tuple[Any, Any]]) -> RiskController:
         """Find the exact threshold on rows that come in batches, of which only the losses' steps are kept.
@@ -337,48 +313,31 @@ class RiskController:
         >>> RiskController(alpha=0.05).calibrate_batches(batches)
         RiskController(loss=WeightedLoss(), ...): threshold 0.3 from 42 rows
         """
-        if self.growth.point == "given":
+        spec = self.spec
+        if spec.growth.point == "given":
             raise ValueError('Batches bring no point labels; with point="given" use calibrate on all rows.')
-        classes, calibrator = self.classes, None
+        classes, calibrator = spec.classes, None
         for proba, y in _pairs(batches):
             require_same_rows(proba=proba, y=y)
             host = to_numpy(proba, "proba") if on_device(proba) else proba  # which refuses it
-            matrix, labels, classes = self.checked_rows(host, y, classes)
+            matrix, labels, classes = spec.checked_rows(host, y, classes)
             if calibrator is None:
-                calibrator = self.calibrator(classes)
+                calibrator = spec.calibrator(classes)
             calibrator.add(matrix, labels)
         if calibrator is None:
             raise ValueError("There are no batches to calibrate with.")
-        return self._finished(calibrator.finish())
+        return self._finished(spec, calibrator.finish())
 
-    def calibrator(self, classes: Any, *, class_weight: Any = None) -> Calibrator:
-        """What takes in rows batch by batch for this controller, to be adopted when it is finished."""
-        known = as_classes(classes)
-        costs = CostTable.of(self.loss, len(known))
-        self.checked_alphas(self.alpha, known, costs)
-        return Calibrator(
-            costs,
-            self.growth,
-            self.promise,
-            known,
-            by_label=self.condition_on == "label",
-            class_weight=class_weight,
-            random_state=self.random_state,
-        )
-
-    def adopt(self, calibration: Calibration) -> RiskController:
-        """Take over a calibration that was made for this loss, growth rule and risk."""
-        return self._adopted(calibration, self.thresholds_at(self.alpha, calibration))
-
-    def _finished(self, calibration: Calibration) -> RiskController:
+    def _finished(self, spec: Spec, calibration: Calibration) -> RiskController:
         """Take it over, and say first where there are too few rows: a warning may be an error."""
-        thresholds = self.thresholds_at(self.alpha, calibration)
-        self._warn_if_uncertified(thresholds, calibration, stacklevel=4)
-        return self._adopted(calibration, thresholds)
+        thresholds = spec.thresholds(calibration)
+        _warn_if_uncertified(spec, calibration, thresholds, stacklevel=4)
+        return self._adopted(spec, calibration, thresholds)
 
-    def _adopted(self, calibration: Calibration, thresholds: Thresholds) -> RiskController:
+    def _adopted(self, spec: Spec, calibration: Calibration, thresholds: Thresholds) -> RiskController:
         strata = calibration.strata
-        self.calibration_, self._thresholds = calibration, thresholds
+        self._spec, self.calibration_ = spec, calibration
+        self._predictor = Predictor(spec.growth, calibration, thresholds)
         self.columns_ = calibration.columns
         self.shuffle_seed_ = calibration.shuffle_seed
         self.classes_ = calibration.classes
@@ -437,36 +396,22 @@ class RiskController:
           0  0..1
           1  2
         """
-        self._require_calibrated()
-        thresholds = self._thresholds if alpha is None else self.thresholds_at(alpha, self.calibration_)
+        predictor = self._predictor_at(alpha)
         if alpha is not None:
-            self._warn_if_uncertified(thresholds, self.calibration_, stacklevel=3)
+            _warn_if_uncertified(self._spec, self.calibration_, predictor.thresholds, stacklevel=3)
+        options = {
+            "groups": groups,
+            "unseen_groups": unseen_groups,
+            "sample_weight": sample_weight,
+            "seed": seed,
+            "point_labels": point_labels,
+        }
         if is_dask(proba):
             from ordinalrisk.execution.dask import collections
 
-            lazy: Any = collections.predicted(
-                self if alpha is None else self.uncalibrated(alpha).adopt(self.calibration_),
-                proba,
-                groups=groups,
-                unseen_groups=unseen_groups,
-                sample_weight=sample_weight,
-                seed=seed,
-                point_labels=point_labels,
-            )
+            lazy: Any = collections.predicted(predictor, proba, **options)
             return lazy  # type: ignore[no-any-return]
-        require_same_rows(proba=proba, groups=groups, sample_weight=sample_weight, point_labels=point_labels)
-        matrix = as_matrix(proba)
-        self.require_classes(matrix.shape[1])
-        require_column_order(proba, self.classes_)
-        given = self.growth.given_points(point_labels, matrix)
-        applied = thresholds.of_rows(
-            len(matrix), groups=groups, unseen_groups=unseen_groups, sample_weight=sample_weight, seed=seed
-        )
-        if isinstance(applied, float):
-            ends = self.growth.intervals(matrix, self.calibration_.costs, applied, given)
-        else:
-            ends = self._ends(matrix, applied, given)
-        return IntervalSet.of(*ends, self.classes_)
+        return predictor(proba, **options)
 
     def guarantee(self, alpha: Any = None) -> Guarantee:
         r"""What holds, in numbers; printed, in words (paper, Theorem 1).
@@ -489,9 +434,8 @@ class RiskController:
         calibration rows (n = 21 rows, losses from 0 to B = 1).
         Every set is a single label; on the calibration rows their mean loss was 0.
         """
-        self._require_calibrated()
-        thresholds = self._thresholds if alpha is None else self.thresholds_at(alpha, self.calibration_)
-        return self._guarantee(thresholds, self.calibration_)
+        thresholds = self._predictor_at(alpha).thresholds
+        return self._spec.guarantee(self.calibration_, thresholds)
 
     def threshold_at(self, alpha: Any) -> Any:
         """What ``threshold_`` would be at another risk.
@@ -513,15 +457,13 @@ class RiskController:
         >>> controller.threshold_at(0.2)
         inf
         """
-        self._require_calibrated()
-        values = self.thresholds_at(alpha, self.calibration_).values
+        values = self._predictor_at(alpha).thresholds.values
         return self.calibration_.strata.named(values, self.classes_)
 
     @property
     def thresholds_(self) -> list[float]:
         """The threshold of each stratum, in the order of groups and classes."""
-        self._require_calibrated()
-        return self._thresholds.values
+        return self._predictor_at(None).thresholds.values
 
     def save(self, path: str | PathLike[str], *, key: str | PathLike[str] | None = None) -> None:
         """Write the calibration to a JSON file, whole or not at all.
@@ -548,7 +490,7 @@ class RiskController:
         True
         """
         self._require_calibrated()
-        calibration_file.write(self, path, key)
+        calibration_file.write(self._spec, self.calibration_, path, key)
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, key: str | PathLike[str] | None = None) -> RiskController:
@@ -590,119 +532,14 @@ class RiskController:
         >>> same.predict_set(proba) == controller.predict_set(proba)
         True
         """
-        return calibration_file.read(path, key)
+        return cls.of(*calibration_file.read(path, key))
 
-    def checked_rows(self, proba: Any, y: Any, classes: Any) -> tuple[Any, Any, Classes]:
-        """Checked probabilities, the positions of the labels, and the classes these are positions in."""
-        matrix = as_matrix(proba)
-        resolved = resolve_classes(classes, y, matrix.shape[1])
-        require_column_order(proba, resolved)
-        remedy = " Name the labels in order with classes=." if self.classes is None else ""
-        labels = beside(matrix, class_indices(y, resolved, len(matrix), remedy=remedy), "y")
-        return matrix, labels, resolved
-
-    @property
-    def promise(self) -> Promise:
-        """What is promised of the expected loss."""
-        if self.delta is None:
-            return Expectation()
-        return HighProbability(as_fraction(self.delta), self.bound)
-
-    @property
-    def options(self) -> list[str]:
-        """The options that are in use, by name."""
-        options = {
-            "delta": self.delta is not None,
-            "condition_on": self.condition_on is not None,
-            "randomize": self.randomize,
-        }
-        return [name for name, used in options.items() if used]
-
-    def checked_alphas(self, alpha: Any, classes: Classes, costs: CostTable) -> list[Fraction]:
-        """The risk of each class; one for all if there is no mapping."""
-        if not isinstance(alpha, Mapping):
-            return [checked_alpha(as_fraction(alpha, "alpha"), costs.bound)]
-        if self.condition_on is None:
-            raise ValueError('alpha by class needs a calibration with condition_on="label".')
-        risks = by_class(alpha, classes, "alpha")
-        return [checked_alpha(as_fraction(risk, "alpha"), costs.bound) for risk in risks]
-
-    def part_alphas(self, alpha: Any, calibration: Calibration) -> list[Fraction]:
-        """The risk of each stratum."""
-        alphas = self.checked_alphas(alpha, calibration.classes, calibration.costs)
-        labels = [part.label or 0 for part in calibration.strata.parts]
-        return [alphas[label] if len(alphas) > 1 else alphas[0] for label in labels]
-
-    def thresholds_at(self, alpha: Any, calibration: Calibration) -> Thresholds:
-        """The thresholds of a calibration at a risk, to be used on rows."""
-        alphas = self.part_alphas(alpha, calibration)
-        try:
-            return Thresholds(calibration, self.promise, alphas, randomize=self.randomize)
-        except NotKnownError:
-            pass
-        known = [alpha for alpha in [self.alpha] if not isinstance(alpha, Mapping)]
-        near = " and ".join(decimal_text(as_fraction(each)) for each in [*known, *calibration.more_alphas])
-        raise NotKnownError(
-            f"The risk curve was kept near alpha={near or self.alpha} only, since its rows lay in many "
-            f"parts; calibrate again with {alpha} in more_alphas."
-        )
-
-    def _guarantee(self, thresholds: Thresholds, calibration: Calibration) -> Guarantee:
-        strata, classes = calibration.strata, calibration.classes.tolist()
-        parts = [
-            guarantee_of(
-                self.promise,
-                part,
-                alpha,
-                threshold,
-                unit=calibration.unit,
-                shift=calibration.shift,
-                randomized=self.randomize,
-                group=None if strata.groups is None or part.group is None else strata.groups[part.group],
-                label=None if part.label is None else classes[part.label],
-            )
-            for part, alpha, threshold in zip(strata.parts, thresholds.alphas, thresholds.values, strict=True)
-        ]
-        if not strata.is_one:
-            return guarantee_of_all(parts)
-        return replace(parts[0], always_held=tuple(thresholds.too_heavy_classes))
-
-    def _warn_if_uncertified(self, thresholds: Thresholds, calibration: Calibration, stacklevel: int) -> None:
-        if (
-            -math.inf in thresholds.values or thresholds.too_heavy_classes
-        ):  # else the curve need not be sorted
-            warnings.warn(str(self._guarantee(thresholds, calibration).warning), stacklevel=stacklevel)
-
-    def uncalibrated(self, alpha: Any = None) -> RiskController:
-        """A controller with the same parameters, or with another risk."""
-        given = {name: getattr(self, name) for name in _PARAMETERS}
-        return RiskController(**given if alpha is None else {**given, "alpha": alpha})
-
-    def require_classes(self, n_columns: int) -> None:
-        """Refuse probabilities of another number of classes than was calibrated with."""
-        if (n_classes := len(self.classes_)) != n_columns:
-            raise ValueError(f"proba has {n_columns} columns, but the calibration had {n_classes} classes.")
-
-    def _ends(
-        self, matrix: Any, thresholds: NDArray[np.float64], given: NDArray[np.int64] | None
-    ) -> tuple[Any, Any]:
-        """The ends of intervals whose threshold differs by row or label, some rows at a time."""
-        by_label, same = thresholds.shape[1] > 1, len(thresholds) == 1
-        parts: list[Ends] = []
-        for start in range(0, len(matrix), _ROWS_AT_ONCE):
-            rows = slice(start, start + _ROWS_AT_ONCE)
-            levels = self.growth.row_levels(
-                matrix[rows], self.calibration_.costs, None if given is None else given[rows]
-            )
-            mine = thresholds if same else thresholds[rows]
-            host: NDArray[np.float64] = to_host(levels)
-            parts.append(
-                ends_by_label(host, mine, self.calibration_.costs)
-                if by_label
-                else ends_by_row(host, mine[:, 0])
-            )
-        lower, upper = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return beside(matrix, lower, "lower"), beside(matrix, upper, "upper")
+    def _predictor_at(self, alpha: Any) -> Predictor:
+        """What predicts at a risk, by default the one calibrated for."""
+        self._require_calibrated()
+        if alpha is None:
+            return self._predictor
+        return replace(self._predictor, thresholds=self._spec.thresholds(self.calibration_, alpha))
 
     def _require_calibrated(self) -> None:
         if not hasattr(self, "threshold_"):
@@ -711,7 +548,7 @@ class RiskController:
             raise NotFittedError("This RiskController is not calibrated yet; call calibrate(proba, y) first.")
 
     def __repr__(self) -> str:
-        options = "".join(f", {name}={getattr(self, name)!r}" for name in self.options)
+        options = "".join(f", {name}={getattr(self, name)!r}" for name in self.spec.options)
         text = f"RiskController(loss={self.loss!r}, alpha={self.alpha!r}, growth={self.growth!r}{options})"
         if hasattr(self, "threshold_"):
             found = self.threshold_
@@ -720,7 +557,14 @@ class RiskController:
         return text
 
     def _repr_html_(self) -> str:
-        return html_repr.controller_html(self)
+        return notebook_view.controller_html(self)
+
+
+def _warn_if_uncertified(
+    spec: Spec, calibration: Calibration, thresholds: Thresholds, stacklevel: int
+) -> None:
+    if -math.inf in thresholds.values or thresholds.too_heavy_classes:  # else the curve need not be sorted
+        warnings.warn(str(spec.guarantee(calibration, thresholds).warning), stacklevel=stacklevel)
 
 
 def _pairs(batches: Any) -> Iterator[tuple[Any, Any]]:

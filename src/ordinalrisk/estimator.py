@@ -452,7 +452,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             randomize=self.randomize,
             random_state=int(random.randint(2**31)) if seeded else None,
         )
-        controller.calibrator(classes)  # which checks alpha against the loss
+        controller.spec.calibrator(classes)  # which checks alpha against the loss
         return controller
 
     def _split(self, n_rows: int, clusters: Any, seed: int) -> tuple[Rows, Rows]:

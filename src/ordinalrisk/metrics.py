@@ -22,6 +22,7 @@ from ordinalrisk.evaluation.estimates import Estimate, Value
 from ordinalrisk.inputs.device import to_host
 from ordinalrisk.inputs.labels import class_indices
 from ordinalrisk.inputs.lazy import is_lazy_set
+from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.losses.kinds import as_loss
 from ordinalrisk.prediction.interval_set import IntervalSet
@@ -365,6 +366,7 @@ def _tally_of_sets(sets: Any) -> Tally:
 
 def _label_indices(y: Any, sets: IntervalSet) -> NDArray[np.int64]:
     _require_sets(sets)
+    require_same_rows(6, sets=sets, y=y)  # below a metric and what brings it to the host
     return class_indices(y, sets.classes, len(sets))
 
 

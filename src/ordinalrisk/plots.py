@@ -487,7 +487,7 @@ def _in_words(mark: _Mark, part: Stratum, controller: RiskController) -> str:
         return f"threshold {threshold:.4g}"
     if threshold > 0:
         return "single labels suffice"
-    needed = controller.promise.rows_needed(part, alpha)
+    needed = controller.spec.promise.rows_needed(part, alpha)
     sets = "full sets" if part.label is None else "always in the set"
     return f"{sets}, {needed:,} {controller.calibration_.unit}s are needed"
 
@@ -538,7 +538,7 @@ def _plot_strata(controller: RiskController, chosen: list[int], further: list[Fr
     calibration, guarantee = controller.calibration_, controller.guarantee()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the picture says which of them have too few rows
-        others = [(alpha, controller.thresholds_at(alpha, calibration).values) for alpha in further]
+        others = [(alpha, controller.spec.thresholds(calibration, alpha).values) for alpha in further]
     drawn: list[tuple[Stratum, list[_Mark]]] = []
     for i in chosen:
         own = _Mark(guarantee.parts[i].alpha, controller.thresholds_[i])

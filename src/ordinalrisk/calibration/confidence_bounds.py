@@ -35,7 +35,7 @@ from ordinalrisk.calibration.binomial_tails import (
     units_without_loss,
 )
 from ordinalrisk.curves.steps import last_of_each_level
-from ordinalrisk.inputs.numbers import as_fraction, decimal_text
+from ordinalrisk.inputs.numbers import MOST_ROWS, as_fraction, decimal_text
 
 if TYPE_CHECKING:
     from ordinalrisk.curves.unit_steps import UnitSteps
@@ -312,7 +312,7 @@ def _bets_without_loss(alpha: Fraction, delta: Fraction) -> int:
     """The fewest bets that win if no unit has a loss: nearly all of them are the largest."""
     share = _as_float(alpha)
     growth = math.log1p(_largest_bet(share) * share)
-    n = _last_that(lambda n: n * growth < -math.log(_shaved(delta, n))) + 1
+    n = _last_that(lambda n: n < MOST_ROWS and n * growth < -math.log(_shaved(delta, n))) + 1
 
     def win(n: int) -> bool:
         return _wins(np.zeros(n), np.array([_largest_spread(share)]), alpha, delta)

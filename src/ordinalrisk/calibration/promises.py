@@ -181,7 +181,7 @@ class HighProbability(Promise):
     """The expected loss is at most ``alpha`` with probability ``1 - delta`` over calibrations.
 
     Over calibrations means over the draw of independent units and, for betting, over their shuffle.
-    ``bound`` names a bound of :mod:`ordinalrisk.calibration.confidence_bounds`, or is ``"auto"`` for the tightest.
+    ``bound`` names a bound of :mod:`ordinalrisk.calibration.confidence_bounds`; ``"auto"`` is the tightest.
     """
 
     delta: Fraction

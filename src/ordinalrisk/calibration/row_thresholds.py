@@ -126,7 +126,7 @@ class Thresholds:
             warnings.warn(
                 f"{n_full} of {len(weights)} new rows have weights so large, beside those of the calibration "
                 "rows, that nothing can be certified for them: their sets are the full scale.",
-                stacklevel=4,
+                stacklevel=5,
             )
         return found
 

@@ -292,7 +292,7 @@ def _write(calibrated: Any, out: Path | StoredFile, key: Path | None) -> None:
     from ordinalrisk.saving import calibration_file
 
     if str(out) == "-":
-        typer.echo(calibration_file.text_of(calibrated), nl=False)
+        typer.echo(calibration_file.text_of(calibrated.spec, calibrated.calibration_), nl=False)
         return
     with terminal.writing_to(out):
         calibrated.save(out, key=key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
@@ -153,14 +153,15 @@ def require_format(out: Path | StoredFile, given: Format | None) -> None:
 def loaded(path: Path | StoredFile, key: Path | None = None) -> RiskController:
     """The saved calibration, or one line and exit code 1."""
     from ordinalrisk.controller import RiskController
+    from ordinalrisk.saving.signing import public_key
 
     if str(path) == "-":
         terminal.fail(f"there is no file {path}.", code=2)
     require_input(path)
+    if key is not None:
+        _require_key("--verify", public_key, key)
     try:
         return RiskController.load(path, key=key)
-    except ImportError as error:
-        terminal.fail(f"--verify: {error}", code=1)
     except OSError as error:
         terminal.fail(f"{path}: can't be read ({error.strerror}).", code=1)
     except ValueError as error:
@@ -174,11 +175,15 @@ def require_private_key(key: Path, out: Path | StoredFile) -> None:
 
     if str(out) == "-":
         terminal.fail("--sign: the signature goes beside a file; name one with --out.", code=2)
-    try:
-        private_key(key)
-    except (ImportError, ValueError) as error:
-        terminal.fail(f"--sign: {error}", code=1 if isinstance(error, ImportError) else 2)
+    _require_key("--sign", private_key, key)
     terminal.require_writable_file(signature_place(out), "--sign", key)
+
+
+def _require_key(option: str, read: Callable[[Path], Any], key: Path) -> None:
+    try:
+        read(key)
+    except (ImportError, ValueError) as error:
+        terminal.fail(f"{option}: {error}", code=1 if isinstance(error, ImportError) else 2)
 
 
 def names(text: str | None) -> list[Any] | None:
@@ -260,7 +265,7 @@ def another_alpha(text: str | None, controller: RiskController) -> Any:
         terminal.fail("--alpha by class needs a calibration with --per-class.", code=2)
     alpha = alpha_of(text, controller.classes_.tolist())
     try:
-        controller.thresholds_at(alpha, controller.calibration_)
+        controller.threshold_at(alpha)
     except NotKnownError as error:
         terminal.fail(in_options(error), code=2)
     except ValueError:

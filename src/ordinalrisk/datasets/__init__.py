@@ -1,4 +1,4 @@
-"""Ordinal data to try things on."""
+"""Data to try things on: a simulation, and loaders of images."""
 
 from ordinalrisk.datasets.images import ImageData
 from ordinalrisk.datasets.retinopathy import GRADES, load_kaggle_retinopathy, load_retinamnist

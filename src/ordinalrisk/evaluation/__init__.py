@@ -1,1 +1,1 @@
-"""Do known labels agree with the promise? Counts, estimates with intervals, verdicts."""
+"""Promise against known labels: counts, estimates with intervals, verdicts."""

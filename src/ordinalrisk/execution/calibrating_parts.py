@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ordinalrisk.calibration.accumulate import (
 )
 from ordinalrisk.calibration.fingerprint import of_parts
 from ordinalrisk.calibration.promises import HighProbability, checked_more_alphas
+from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.curves.risk_curve import AnySteps, OrderedSteps, RiskCurve
 from ordinalrisk.curves.steps import SortedSteps
 from ordinalrisk.curves.strata import Strata, Stratum
@@ -27,19 +28,16 @@ from ordinalrisk.inputs.labels import Classes
 from ordinalrisk.inputs.score_columns import ScoreColumns
 from ordinalrisk.losses.cost_table import CostTable
 
-if TYPE_CHECKING:
-    from ordinalrisk.controller import RiskController
-
 NO_STEPS = SortedSteps(np.empty(0), np.empty(0, np.int64), 0)
 
 
 @dataclass(frozen=True)
 class PartsCalibrator:
-    """Calibrates a controller on rows in many parts.
+    """Calibrates on rows in many parts.
 
     Parameters
     ----------
-    controller : RiskController
+    spec : Spec
         What the calibration is for.
     classes : array
         The labels in order.
@@ -52,10 +50,9 @@ class PartsCalibrator:
 
     Examples
     --------
-    >>> from ordinalrisk import RiskController
     >>> from ordinalrisk.calibration.accumulate import RowExtras
     >>> proba, y = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3]] * 20), np.array([0, 1, 1, 2] * 10)
-    >>> calibrator = PartsCalibrator(RiskController(alpha=0.2), np.arange(3))
+    >>> calibrator = PartsCalibrator(Spec(alpha=0.2), np.arange(3))
     >>> parts = []
     >>> for rows in (slice(0, 5), slice(5, 40)):
     ...     collector = calibrator.collector()
@@ -66,16 +63,16 @@ class PartsCalibrator:
     RiskCurve(1 levels, 40 rows, B=1)
     """
 
-    controller: RiskController
+    spec: Spec
     classes: Classes
     grouped: bool = False
     class_weight: Any = None
     more_alphas: Sequence[Any] = ()
 
     def __post_init__(self) -> None:
-        promise = self.controller.promise  # all is checked before the rows are read rather than after
+        promise = self.spec.promise  # all is checked before the rows are read rather than after
         object.__setattr__(self, "more_alphas", checked_more_alphas(self.more_alphas, self._costs))
-        self.controller.checked_alphas(self.controller.alpha, self.classes, self._costs)
+        self.spec.alphas(self.spec.alpha, self.classes, self._costs)
         if self.class_weight is not None:
             checked_class_weights(self.class_weight, self.classes)
         if isinstance(promise, HighProbability) and not all(
@@ -91,8 +88,8 @@ class PartsCalibrator:
         weights = self._class_weights
         return PartCollector(
             self._costs,
-            self.controller.growth,
-            self.controller.condition_on == "label",
+            self.spec.growth,
+            self.spec.condition_on == "label",
             None if weights is None else whole_weights(weights)[0],
         )
 
@@ -106,7 +103,7 @@ class PartsCalibrator:
         probes = {key: _Probe() for key in keys}
         probed = self._calibration(sizes, probes, columns)
         for alpha in self._alphas:
-            self.controller.thresholds_at(alpha, probed)
+            self.spec.thresholds(probed, alpha)
         largest = {
             key: int(part.curve.bound / part.curve.unit)
             for key, part in zip(keys, probed.strata.parts, strict=True)
@@ -117,15 +114,15 @@ class PartsCalibrator:
 
     @property
     def _costs(self) -> CostTable:
-        return CostTable.of(self.controller.loss, len(self.classes))
+        return CostTable.of(self.spec.loss, len(self.classes))
 
     @property
     def _alphas(self) -> list[Any]:
-        return [self.controller.alpha, *self.more_alphas]
+        return [self.spec.alpha, *self.more_alphas]
 
     @property
     def _labels(self) -> Sequence[int | None]:
-        return range(len(self.classes)) if self.controller.condition_on == "label" else [None]
+        return range(len(self.classes)) if self.spec.condition_on == "label" else [None]
 
     @property
     def _class_weights(self) -> tuple[Fraction, ...] | None:
@@ -155,7 +152,7 @@ class PartsCalibrator:
             )
             for group, label in steps
         ]
-        n_labels = len(self.classes) if self.controller.condition_on == "label" else 1
+        n_labels = len(self.classes) if self.spec.condition_on == "label" else 1
         return Calibration(
             self._costs,
             self.classes,

@@ -335,8 +335,10 @@ def _without_others(
 
 def _guessed_scores(source: Source, classes: Sequence[Any] | None, apart: Collection[str]) -> list[str]:
     numbers = {field.name for field in source.schema if is_number(field.type)}
-    if classes is not None and {str(label) for label in classes} <= numbers:
-        return [str(label) for label in classes]
+    wanted = [str(label) for label in classes or ()]
+    missing = [name for name in wanted if name not in numbers]
+    if wanted and not missing:
+        return wanted
     groups: dict[str, list[str]] = {}
     for name in source.schema.names:
         if name in apart:
@@ -347,9 +349,16 @@ def _guessed_scores(source: Source, classes: Sequence[Any] | None, apart: Collec
                 groups.setdefault(prefix, []).append(name)
     families = [names for names in groups.values() if len(names) > 1]
     if len(families) != 1 or 0 < sum(name[-1].isdigit() for name in families[0]) < len(families[0]):
+        remedy = (
+            "name them with --scores, such as --scores 'p*', or --classes if they are called like the labels"
+        )
+        if 0 < len(missing) < len(wanted):
+            remedy = (
+                f"none is called like class {missing[0]!r}: correct --classes, or name them with --scores"
+            )
         raise FileError(
             f"{source.name}: can't tell which columns hold the scores (there are "
-            f"{listing(source.schema.names)}); name them with --scores, such as --scores 'p*'."
+            f"{listing(source.schema.names)}); {remedy}."
         )
     text = [name for name in families[0] if name not in numbers]
     if text and not text[0][-1].isdigit():  # p3 is a score, and its text is found later; p_note may be one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from typing import Any
 
@@ -85,6 +86,8 @@ def class_indices(
         indices: Any = device.class_indices(labels, classes)
     elif labels.dtype.kind in "biuf" and classes.dtype.kind in "biuf" and _exact_as_floats(classes):
         indices = _numeric_indices(labels, classes)
+    elif labels.dtype.kind in "mM" and classes.dtype.kind not in "mMO":
+        raise ValueError(f"{name} holds {labels.dtype.name}, times; the classes are {classes.tolist()}.")
     else:
         position = {label: k for k, label in enumerate(classes.tolist())}
         indices = np.array([position.get(label, -1) for label in _hashable(labels, name)], np.int64)
@@ -115,31 +118,63 @@ def require_column_order(proba: Any, classes: Classes) -> None:
     """Refuse a frame with columns that are named like the classes but stand in another order.
 
     A column is named like a class if its name is that of the class, or if all names have the same text before
-    and after that of the class, as in ``p_low, p_high``.
+    and after that of the class, as in ``p_low, p_high``; capitals do not matter. Where the classes are whole
+    numbers, so are columns with the same text around other whole numbers, as in ``p1, p2``.
     """
     pyarrow = type(proba).__module__.startswith("pyarrow")
     names = getattr(proba, "column_names" if pyarrow else "columns", None)
     if names is None:
         return
     columns, labels = [str(name) for name in names], [str(label) for label in classes]
-    orders = _orders_by_name(columns, labels)
-    if orders and columns not in orders:
-        pick = f"proba.select({orders[0]})" if pyarrow else f"proba[{orders[0]}]"
+    if len(columns) != len(labels) or len({*map(str.casefold, columns)}) != len(columns):
+        return
+    folded, wanted = [name.casefold() for name in columns], [label.casefold() for label in labels]
+    orders = _orders_by_name(folded, wanted)
+    if not orders and classes.dtype.kind in "iu":
+        orders = _orders_by_number(folded)
+    if orders and folded not in orders:
+        by_name = dict(zip(folded, list(names), strict=True))
+        order = [by_name[name] for name in orders[0]]
+        pick = f"proba.select({order})" if pyarrow else f"proba[{order}]"
         raise ValueError(
             f"The columns of proba are in the order {columns}, the classes in the order {labels}; "
             f"pass {pick}."
         )
+    if not orders:
+        _require_places(columns, labels)
+
+
+def _require_places(columns: list[str], labels: list[str]) -> None:
+    """Refuse a column that is named like a class and stands in the place of another one.
+
+    Numbers are no names: columns 1 to 5 may well hold the labels 0 to 4.
+    """
+    for place, name in enumerate(columns):
+        if name in labels and labels[place] != name and not name.isdigit():
+            raise ValueError(
+                f"Column {place} of proba is {name!r}, but class {place} is {labels[place]!r}; the columns "
+                f"are {columns}, the classes {labels}. Name the columns like the classes, in their order."
+            )
 
 
 def _orders_by_name(columns: list[str], labels: list[str]) -> list[list[str]]:
     """The columns in the order of the classes, for each text around the classes that makes their names."""
     extra, rest = divmod(sum(map(len, columns)) - sum(map(len, labels)), max(len(labels), 1))
-    if len(columns) != len(labels) or extra < 0 or rest:
+    if extra < 0 or rest:
         return []
     wanted, name = sorted(columns), columns[0]
     around = {(name[:k], name[len(name) - extra + k :]) for k in range(extra + 1)}
     orders = [[f"{before}{label}{after}" for label in labels] for before, after in sorted(around)]
     return [order for order in orders if sorted(order) == wanted]
+
+
+def _orders_by_number(columns: list[str]) -> list[list[str]]:
+    """The columns in the order of the whole numbers in their names, if that is all in which they differ."""
+    found = [re.fullmatch(r"(\D*)(\d{1,9})(\D*)", name) for name in columns]
+    parts = {name: match.groups() for name, match in zip(columns, found, strict=True) if match}
+    if len(parts) != len(columns) or len({(before, after) for before, _, after in parts.values()}) > 1:
+        return []
+    return [sorted(columns, key=lambda name: int(parts[name][1]))]
 
 
 def _hashable(labels: NDArray[Any], name: str) -> list[Any]:

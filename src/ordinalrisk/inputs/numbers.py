@@ -26,6 +26,8 @@ MOST_ROWS = 10**12  # floats hold all whole numbers up to some thousand times th
 _MOST_BITS = 20_000  # of a cost as a whole number of units
 _MOST_BITS_IN_ALL = 2**31  # of all distinct costs of a table
 _TOO_LONG = 10**MOST_DIGITS
+_TOO_LONG_TO_READ = 10**40
+_FLOAT = re.compile(r"[+-]?\d{1,17}\.\d{1,17}(?:e[+-]\d{1,3})?", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:\d+/\d+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?(\d+))?)", re.ASCII)
 
 
@@ -68,13 +70,15 @@ def ratio(value: Number) -> tuple[int, int]:
 
     Examples
     --------
-    >>> ratio(0.29), ratio(1e-7), ratio(Fraction(1, 3))
-    ((29, 100), (1, 10000000), (1, 3))
+    >>> ratio(0.29), ratio(1e-7), ratio(2.5e20), ratio(Fraction(1, 3))
+    ((29, 100), (1, 10000000), (250000000000000000000, 1), (1, 3))
     """
     if type(value) is float:
-        whole, point, decimals = repr(value).partition(".")
-        if point and decimals.isdigit():  # neither an exponent nor infinite
-            return int(whole + decimals), 10 ** len(decimals)
+        mantissa, _, exponent = repr(value).partition("e")
+        whole, _, decimals = mantissa.partition(".")
+        if whole.lstrip("-").isdigit():  # not infinite
+            digits, places = int(whole + decimals), len(decimals) - int(exponent or 0)
+            return (digits, 10**places) if places >= 0 else (digits * 10**-places, 1)
     return as_fraction(value).as_integer_ratio()
 
 
@@ -128,11 +132,13 @@ def as_number(value: Any, name: str = "value") -> Number:
         return float(value)
     if isinstance(value, np.integer):
         return int(value)
+    if isinstance(value, np.floating) and math.isfinite(value):
+        return float(str(value))
+    if isinstance(value, str) and _FLOAT.fullmatch(value) and repr(near := float(value)) == value:
+        return near
     exact = as_fraction(value, name)
     if isinstance(value, int | Fraction | Decimal):
         return value
-    if isinstance(value, np.floating):
-        return float(str(value))
     if exact.denominator == 1:
         return int(exact)
     try:
@@ -165,6 +171,7 @@ def decimal_text(value: Fraction) -> str:
         if as_fraction(near) == value:
             return repr(near).removesuffix(".0")
     except OverflowError:
-        near = math.inf if value > 0 else -math.inf
-    too_long = max(abs(value.numerator), value.denominator) >= _TOO_LONG
-    return f"about {near!r}" if too_long else str(value)
+        pass
+    if max(abs(value.numerator), value.denominator) < _TOO_LONG_TO_READ:
+        return str(value)
+    return f"about {Decimal(value.numerator) / Decimal(value.denominator):.6g}"

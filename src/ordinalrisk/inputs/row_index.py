@@ -43,7 +43,7 @@ def require_same_rows(stacklevel: int = 3, /, **inputs: Any) -> None:
     Traceback (most recent call last):
     ValueError: y has the index labels of proba in another order: row 0 is 'Bob' in y and 'Ann' in proba. ...
     """
-    indexes = {name: index for name, values in inputs.items() if (index := _row_index(values)) is not None}
+    indexes = {name: index for name, values in inputs.items() if (index := row_index(values)) is not None}
     if len(indexes) < 2:
         return
     (first, expected), *others = indexes.items()
@@ -69,7 +69,7 @@ def require_same_rows(stacklevel: int = 3, /, **inputs: Any) -> None:
         )
 
 
-def _row_index(values: Any) -> Any:
-    """The index of a pandas frame or series; None for anything else."""
+def row_index(values: Any) -> Any:
+    """The index of a pandas frame or series, or of the sets of one; None for anything else."""
     index = getattr(values, "index", None)
     return index if type(index).__module__.partition(".")[0] == "pandas" else None

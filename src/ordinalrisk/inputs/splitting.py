@@ -14,6 +14,8 @@ from ordinalrisk.inputs.row_names import RowNames
 
 Rows = NDArray[np.int64]
 
+_MOST_ROWS = 10**9  # their positions take 8 gigabytes
+
 
 def split_rows(
     n_or_y: Any, *, share: Any = 0.5, clusters: Any = None, random_state: int | None = None
@@ -95,6 +97,7 @@ def split_folds(
     """
     if not is_whole(n_rows) or n_rows < 1:
         raise ValueError(f"n_rows must be a whole number, at least 1; got {n_rows!r}.")
+    _require_few(int(n_rows))
     cluster, n_clusters = _clusters(clusters, int(n_rows))
     if not is_whole(folds) or not 2 <= folds <= n_clusters:
         raise ValueError(
@@ -122,7 +125,13 @@ def _number_of_rows(n_or_y: Any) -> int:
     n_rows = n_or_y if is_whole(n_or_y) else _length(n_or_y)
     if n_rows < 2:
         raise ValueError(f"Two parts need at least two rows; there are {n_rows}.")
+    _require_few(int(n_rows))
     return int(n_rows)
+
+
+def _require_few(n_rows: int) -> None:
+    if n_rows > _MOST_ROWS:
+        raise ValueError(f"At most {_MOST_ROWS} rows can be split; got {n_rows}.")
 
 
 def _length(values: Any) -> int:

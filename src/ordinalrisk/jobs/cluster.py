@@ -138,7 +138,7 @@ def calibrate(
 ) -> RiskController:
     """``controller``, which knows its classes, calibrated on all files."""
     calibrator = PartsCalibrator(
-        controller.uncalibrated(),
+        controller.spec,
         as_classes(controller.classes),
         files.columns.group is not None,
         class_weight,
@@ -150,10 +150,10 @@ def calibrate(
     _watched(files, asked.parts, progress)
     if not asked.first_look().sizes.rows:
         raise FileError(f"{_all(files)} no rows.")
-    controller.adopt(calibrator.finish(asked, files.columns))
-    if warning := controller.guarantee().warning:
+    calibrated = RiskController.of(controller.spec, calibrator.finish(asked, files.columns))
+    if warning := calibrated.guarantee().warning:
         warnings.warn(warning, stacklevel=2)
-    return controller
+    return calibrated
 
 
 def evaluate(
@@ -234,8 +234,8 @@ def _at(controller: RiskController, alpha: Any) -> RiskController:
     """Calibrated for another risk, if one is asked for; warnings of it are given here, not by workers."""
     if alpha is None:
         return controller
-    controller.thresholds_at(alpha, controller.calibration_)  # which names the risks that are known
-    at_alpha = controller.uncalibrated(alpha).adopt(controller.calibration_)
+    controller.threshold_at(alpha)  # which names the risks that are known
+    at_alpha = RiskController.of(controller.spec.at(alpha), controller.calibration_)
     if warning := at_alpha.guarantee().warning:
         warnings.warn(warning, stacklevel=3)
     return at_alpha

@@ -267,7 +267,7 @@ class _ExtraError(RowError):
 
 def calibrate(controller: RiskController, rows: FileRows, class_weight: Any = None) -> RiskController:
     """``controller``, which knows its classes, calibrated on a file."""
-    calibrator = controller.calibrator(controller.classes, class_weight=class_weight)
+    calibrator = controller.spec.calibrator(controller.classes, class_weight=class_weight)
     some_row_counts = rows.columns.weight is None
     with rows.batches() as batches:
         for batch in batches:
@@ -277,10 +277,10 @@ def calibrate(controller: RiskController, rows: FileRows, class_weight: Any = No
         raise FileError(
             f"{rows.source.name}: column {rows.columns.weight!r} is 0 in every row; some row must count."
         )
-    controller.adopt(calibrator.finish(rows.columns))
-    if warning := controller.guarantee().warning:
+    calibrated = RiskController.of(controller.spec, calibrator.finish(rows.columns))
+    if warning := calibrated.guarantee().warning:
         warnings.warn(warning, stacklevel=2)
-    return controller
+    return calibrated
 
 
 class Predictor:

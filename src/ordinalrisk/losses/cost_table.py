@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 ExactTable = tuple[tuple[Fraction, ...], ...]
 LARGEST_COST = Fraction(np.finfo(np.float64).max)
 _CACHED_BYTES = 2**26  # of tables that are kept for the next call; the last one is kept whatever its size
-_BYTES_OF_A_COST = 48  # its rational, whole, floating-point and ranked forms and its two gains
+_BYTES_OF_A_COST = 300  # measured: as it was given, rational, whole, floating-point and ranked, and its gains
+_BYTES_OF_A_TABLE = 4096
 _EXACT_IN_FLOATS = 2**53
 _EXACT_IN_INT64 = 2**62  # so that two can be added
 
@@ -77,7 +78,13 @@ class CostTable:
     def of(loss: IntervalLoss, n_classes: int) -> CostTable:
         """The table of ``loss`` for so many classes."""
         require_classes(n_classes)
-        return _kept(loss, n_classes)
+        return _tables.of(loss, int(n_classes))
+
+    @cached_property
+    def n_bytes(self) -> int:
+        """About how much memory the table takes with all that is derived from it."""
+        wide = int(self.units.max()).bit_length() // 8 if self.units.dtype == object else 0
+        return _BYTES_OF_A_TABLE + self.n_classes**2 * (_BYTES_OF_A_COST + wide)
 
     @cached_property
     def exact(self) -> ExactTable:
@@ -131,27 +138,32 @@ class CostTable:
         return np.array(quotients, np.float64).reshape(whole.shape)
 
 
-_cache: OrderedDict[tuple[IntervalLoss, int], CostTable] = OrderedDict()
-_changing_cache = Lock()
+class _Tables:
+    """The tables that were used last, as many as fit into the bytes for them."""
+
+    def __init__(self) -> None:
+        self.kept: OrderedDict[tuple[IntervalLoss, int], CostTable] = OrderedDict()
+        self.n_bytes = 0
+        self._changing = Lock()
+
+    def of(self, loss: IntervalLoss, n_classes: int) -> CostTable:
+        """The table that was made of an equal loss, or a new one in place of those that were used least."""
+        key = loss, n_classes
+        with self._changing:
+            if key in self.kept:
+                self.kept.move_to_end(key)
+                return self.kept[key]
+        table = CostTable(loss.whole_costs(n_classes))
+        with self._changing:
+            if key not in self.kept:
+                self.kept[key] = table
+                self.n_bytes += table.n_bytes
+            while len(self.kept) > 1 and self.n_bytes > _CACHED_BYTES:
+                self.n_bytes -= self.kept.popitem(last=False)[1].n_bytes
+        return table
 
 
-def _kept(loss: IntervalLoss, n_classes: int) -> CostTable:
-    """The table that was last made of an equal loss, or a new one in place of those that were used least."""
-    with _changing_cache:
-        if (loss, n_classes) in _cache:
-            _cache.move_to_end((loss, n_classes))
-            return _cache[loss, n_classes]
-    table = CostTable(loss.whole_costs(n_classes))
-    with _changing_cache:
-        _cache[loss, n_classes] = table
-        while len(_cache) > 1 and sum(map(_n_bytes, _cache.values())) > _CACHED_BYTES:
-            _cache.popitem(last=False)
-    return table
-
-
-def _n_bytes(table: CostTable) -> int:
-    wide = int(table.units.max()).bit_length() // 8 if table.units.dtype == object else 0
-    return table.n_classes**2 * (_BYTES_OF_A_COST + wide)
+_tables = _Tables()
 
 
 class WholeCosts(NamedTuple):
@@ -217,6 +229,7 @@ def whole_costs(table: Sequence[Sequence[Number]]) -> WholeCosts:
     if set(map(type, flat)) == {float}:
         distinct, where = np.unique(np.array(flat, np.float64), return_inverse=True)
         units, per_unit = _in_common_units([ratio(cost) for cost in distinct.tolist()])
+        require_bits(int(np.abs(units).max()).bit_length(), K * K)
         return WholeCosts(units[where].reshape(K, K), per_unit)
     # by type too: the float 0.1 stands for 1/10, and a Decimal that equals it for another number
     ratios = {key: ratio(key[1]) for key in {(type(cost), cost) for cost in flat}}
@@ -240,6 +253,8 @@ def _in_common_units(ratios: list[tuple[int, int]]) -> tuple[NDArray[Any], int]:
     for denominator in {denominator for _, denominator in ratios}:
         per_unit = math.lcm(per_unit, denominator)
         require_bits(per_unit.bit_length())
+    longest = max(above.bit_length() - below.bit_length() for above, below in ratios)
+    require_bits(per_unit.bit_length() + max(longest, 0), len(ratios))  # before they are there
     return whole_array([numerator * (per_unit // denominator) for numerator, denominator in ratios]), per_unit
 
 

@@ -215,7 +215,8 @@ class WeightedLoss(IntervalLoss):
         if len(weights) != n_classes:
             raise ValueError(f"WeightedLoss has {len(weights)} weights, but there are {n_classes} classes.")
         h, per_unit = in_common_units([as_fraction(weight) for weight in weights])
-        return WholeCosts(h[:, None] * ~np.eye(n_classes, dtype=bool), per_unit)
+        require_bits(int(h.max()).bit_length(), n_classes**2)
+        return WholeCosts(np.where(np.eye(n_classes, dtype=bool), 0, h[:, None]), per_unit)
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -302,12 +303,14 @@ class DivergenceLoss(IntervalLoss):
         require_bits(math.ceil(power * max(part, int(v[-1] - v[0])).bit_length()))
         distances, place = np.unique(np.abs(v[:, None] - v), return_inverse=True)
         costs, per_unit = _powers(distances.tolist(), part, power)
-        (below, above), per_factor = in_common_units([under, over])
-        factors = np.where(np.tri(n_classes, k=-1, dtype=bool), below, above)
+        factors, per_factor = in_common_units([under, over])
         bits = int(costs.max()).bit_length() + int(factors.max()).bit_length()
-        require_bits(bits, len(distances))
+        require_bits(bits, n_classes**2)
         costs = costs if bits < 63 else costs.astype(object)
-        return WholeCosts(costs[place.reshape(n_classes, -1)] * factors, per_unit * per_factor)
+        below, above = (
+            (costs * factor)[place.reshape(n_classes, -1)] for factor in map(int, factors.tolist())
+        )
+        return WholeCosts(np.where(np.tri(n_classes, k=-1, dtype=bool), below, above), per_unit * per_factor)
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -348,11 +351,13 @@ class CostTableLoss(IntervalLoss):
             _numbers(row, f"row {y} of the cost table") or () for y, row in enumerate(_items(table, "table"))
         ]
         _freeze(self, table=tuple(rows), normalize=_flag(normalize))
-        self._costs.require_controllable()
+        self._natural_costs(len(rows))
 
     @cached_property
     def _costs(self) -> WholeCosts:
-        return whole_costs(self.table).reduced()
+        whole = whole_costs(self.table)
+        whole.require_controllable()
+        return whole.reduced()
 
     def _natural_costs(self, n_classes: int) -> WholeCosts:
         if len(self.table) != n_classes:

@@ -12,6 +12,7 @@ from ordinalrisk.inputs import device
 from ordinalrisk.inputs.arrays import as_floats, to_numpy
 from ordinalrisk.inputs.device import beside, on_device, to_host
 from ordinalrisk.inputs.labels import Classes, as_classes, class_indices
+from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.inputs.splitting import is_whole
 from ordinalrisk.prediction import notebook_view as html_repr
 
@@ -45,8 +46,8 @@ class IntervalSet:
     .. math:: C(x_i) = \{l_i, l_i + 1, \dots, u_i\}
 
     as condition C1 of the paper (Section 2.1) asks. ``sets[3]`` is one row's
-    :class:`~ordinalrisk.prediction.interval_set.Interval`, ``sets[:10]`` and ``sets[mask]`` are the intervals of some rows;
-    iterating gives one row after the other, and ``==`` compares all.
+    :class:`~ordinalrisk.prediction.interval_set.Interval`, ``sets[:10]`` and ``sets[mask]`` are the intervals
+    of some rows; iterating gives one row after the other, and ``==`` compares all.
 
     Parameters
     ----------
@@ -54,6 +55,11 @@ class IntervalSet:
         Positions of the first and last label.
     classes : sequence
         The labels in order.
+
+    Attributes
+    ----------
+    index : pandas.Index or None
+        The index of the rows, if they came as a pandas frame.
 
     References
     ----------
@@ -73,6 +79,7 @@ class IntervalSet:
     """
 
     __hash__ = None  # type: ignore[assignment]
+    index: Any = None
 
     def __init__(self, lower_index: Any, upper_index: Any, classes: Any) -> None:
         self.lower_index: NDArray[np.int32] = _positions(lower_index, "lower_index")
@@ -93,12 +100,18 @@ class IntervalSet:
 
     @classmethod
     def of(
-        cls, lower_index: NDArray[np.int32], upper_index: NDArray[np.int32], classes: Classes
+        cls,
+        lower_index: NDArray[np.int32],
+        upper_index: NDArray[np.int32],
+        classes: Classes,
+        index: Any = None,
     ) -> IntervalSet:
         """The set of intervals that are known to be right: nothing is checked."""
         sets = cls.__new__(cls)
         sets.lower_index, sets.upper_index = _read_only(lower_index), _read_only(upper_index)
         sets.classes = classes
+        if index is not None:
+            sets.index = index
         return sets
 
     @property
@@ -149,7 +162,8 @@ class IntervalSet:
         Parameters
         ----------
         y : array-like of shape (n,)
-            A label for each row.
+            A label for each row, by position. If the sets and ``y`` have a pandas index, the same labels in
+            another order are an error, other labels a warning.
 
         Returns
         -------
@@ -161,6 +175,7 @@ class IntervalSet:
         >>> IntervalSet([0, 1], [0, 2], classes=["None", "Mild", "Severe"]).contains(["None", "None"])
         array([ True, False])
         """
+        require_same_rows(sets=self, y=y)
         label = beside(self.lower_index, class_indices(y, self.classes, len(self)), "y")
         inside: NDArray[np.bool_] = (self.lower_index <= label) & (label <= self.upper_index)
         return inside
@@ -171,7 +186,7 @@ class IntervalSet:
         Parameters
         ----------
         index : array-like, optional
-            The index of the frame.
+            The index of the frame; by default that of the rows that were predicted.
 
         Returns
         -------
@@ -189,7 +204,7 @@ class IntervalSet:
             import pandas as pd
         except ModuleNotFoundError:
             raise ModuleNotFoundError("to_pandas needs pandas: pip install pandas.") from None
-        return pd.DataFrame(self._columns(), index=index)
+        return pd.DataFrame(self._columns(), index=self.index if index is None else index)
 
     def to_polars(self) -> pl.DataFrame:
         """A polars frame with columns ``lower``, ``upper`` and ``size``.
@@ -224,7 +239,7 @@ class IntervalSet:
         """
         if not on_device(self.lower_index):
             return self
-        return IntervalSet.of(to_host(self.lower_index), to_host(self.upper_index), self.classes)
+        return IntervalSet.of(to_host(self.lower_index), to_host(self.upper_index), self.classes, self.index)
 
     def _labels(self, index: Any) -> Any:
         return device.labels_at(index, self.classes) if on_device(index) else self.classes[index]
@@ -249,7 +264,7 @@ class IntervalSet:
             raise NoSuchRowError(f"There are {len(self)} rows, none at position {rows!r}.") from None
         if np.ndim(lower) == 0:
             return Interval(*self.classes[[int(lower), int(upper)]].tolist())
-        return IntervalSet.of(lower, upper, self.classes)
+        return IntervalSet.of(lower, upper, self.classes, None if self.index is None else self.index[rows])
 
     def _chosen(self, rows: Any) -> NDArray[Any]:
         """Positions, or a mask, as an array."""

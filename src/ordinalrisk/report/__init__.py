@@ -1,4 +1,4 @@
-"""A report on how a calibration does on test rows: data to dict, then dict to page.
+"""The report on test rows: data to one dict, then dict to one page.
 
 :func:`summarise` gives everything that is shown as one dict, :func:`render` makes one HTML page of it that
 needs nothing else, :func:`write_report` writes both. What computes is imported when it is first used.

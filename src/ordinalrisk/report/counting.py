@@ -218,10 +218,10 @@ class AtOwnThresholds(Counted):
         calibration, costs, K = controller.calibration_, self._costs, self._n_classes
         self._calibration, self._seed, self._unseen = calibration, seed, unseen_groups
         self.parts = Parts(controller)
-        self._ranges = [alpha_range(part, controller.promise) for part in calibration.strata.parts]
+        self._ranges = [alpha_range(part, controller.spec.promise) for part in calibration.strata.parts]
         self._stops = stops_apart(controller, self._ranges, len(self.parts.shown))
         self.values = [stop.value for stop in self._stops]
-        self._thresholds = [controller.thresholds_at(stop.alpha, calibration) for stop in self._stops]
+        self._thresholds = [controller.spec.thresholds(calibration, stop.alpha) for stop in self._stops]
         self._guarantees = [controller.guarantee(stop.alpha) for stop in self._stops]
         self.start = [stop.alpha for stop in self._stops].index(self._own_alpha())
         none: dict[str, Any] = {name: [] for name in self._needed if name != "clusters"}
@@ -240,7 +240,7 @@ class AtOwnThresholds(Counted):
 
     def _own_alpha(self) -> Any:
         controller = self._controller
-        own = controller.part_alphas(controller.alpha, self._calibration)
+        own = controller.spec.stratum_alphas(controller.alpha, self._calibration)
         if not self.parts.alphas_differ:
             return own[0]
         return dict(zip(controller.classes_.tolist(), own[: self._n_classes], strict=True))

@@ -96,7 +96,7 @@ def stops_apart(
     (['1/5', '3/10', '2/5', '1/2'], Fraction(2, 25))
     """
     calibration, alpha = controller.calibration_, controller.alpha
-    own = controller.part_alphas(alpha, calibration)
+    own = controller.spec.stratum_alphas(alpha, calibration)
     by_class = isinstance(alpha, Mapping)
     whole = [Fraction(1) if by_class else own[0]]
     scales = own if by_class else [Fraction(1)] * len(own)
@@ -122,7 +122,7 @@ def stops_apart(
         )
         for value in sorted({*whole})
     ]
-    return [stop for stop in stops if _if_known(controller.thresholds_at, stop.alpha, calibration)]
+    return [stop for stop in stops if _if_known(controller.spec.thresholds, calibration, stop.alpha)]
 
 
 def alpha_range(part: Stratum, promise: Promise) -> AlphaRange | None:

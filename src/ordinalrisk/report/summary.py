@@ -97,7 +97,7 @@ class ReportSummary:
         self._origin = (
             Origin.of(controller.calibration_),
             repr(controller.growth),
-            repr(controller.promise),
+            repr(controller.spec.promise),
             tuple(controller.thresholds_),
             tuple(self._counted.values),
             seed,

@@ -1,1 +1,1 @@
-"""Saved calibrations, runs and monitors: JSON documents with a schema, checksums and signatures."""
+"""Saved state: JSON documents of calibrations, runs and monitors, with a schema, checksums and signatures."""

@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ordinalrisk.calibration.accumulate import Calibration
 from ordinalrisk.calibration.combinations import require_theorem
 from ordinalrisk.calibration.promises import checked_alpha
+from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.curves.risk_curve import OrderedSteps, RiskCurve
 from ordinalrisk.curves.steps import SortedSteps
 from ordinalrisk.curves.strata import Strata, Stratum
@@ -29,21 +30,17 @@ from ordinalrisk.inputs.labels import Classes
 from ordinalrisk.inputs.numbers import as_fraction, from_json, to_json
 from ordinalrisk.inputs.score_columns import ScoreColumns
 from ordinalrisk.losses.cost_table import CostTable
-from ordinalrisk.saving.document import OlderSchema, Schema
+from ordinalrisk.saving.document import OlderSchema, Schema, naming
 from ordinalrisk.saving.fields import (
     count_of,
     growth_of,
     names_of,
-    naming,
     require,
     saved_growth,
     saved_names,
     scale_of,
 )
 from ordinalrisk.saving.older_calibrations import SHUFFLED_BY_DATA, from_schema_4
-
-if TYPE_CHECKING:
-    from ordinalrisk.controller import RiskController
 
 _FIELDS = (
     "classes",
@@ -71,19 +68,19 @@ _CURVE = ("unit", "bound", "n_rows", "weight", "most_tied", "total", "windows")
 
 
 def write(
-    controller: RiskController, path: str | PathLike[str], key: str | PathLike[str] | None = None
+    spec: Spec, calibration: Calibration, path: str | PathLike[str], key: str | PathLike[str] | None = None
 ) -> None:
-    """Save a calibrated controller; sign it with a private key."""
-    SCHEMA.write(_values(controller), path, key)
+    """Save a calibration with what it was made for; sign it with a private key."""
+    SCHEMA.write(_values(spec, calibration), path, key)
 
 
-def text_of(controller: RiskController) -> str:
-    """What is saved of a calibrated controller."""
-    return SCHEMA.text(_values(controller))
+def text_of(spec: Spec, calibration: Calibration) -> str:
+    """What is saved of a calibration."""
+    return SCHEMA.text(_values(spec, calibration))
 
 
-def read(path: str | PathLike[str], key: str | PathLike[str] | None = None) -> RiskController:
-    """Load a calibrated controller, or nothing; a public key verifies its signature first."""
+def read(path: str | PathLike[str], key: str | PathLike[str] | None = None) -> tuple[Spec, Calibration]:
+    """Load a calibration, or nothing; a public key verifies its signature first."""
     saved = SCHEMA.read(path, key)
     loss, classes, costs = scale_of(path, saved)
     with naming(path, "growth"):
@@ -92,9 +89,9 @@ def read(path: str | PathLike[str], key: str | PathLike[str] | None = None) -> R
         alpha = _alpha(saved["alpha"], classes)
     with naming(path, "options"):
         seed = saved["shuffle_seed"]
-        controller = _controller(loss, alpha, growth, classes, saved["options"], seed)
+        spec = _spec(loss, alpha, growth, classes, saved["options"], seed)
     with naming(path, "alpha"):
-        controller.calibrator(classes)  # which checks it against the loss
+        spec.calibrator(classes)  # which checks it against the loss
     with naming(path, "unit"):
         require(saved["unit"] in ("row", "cluster"), "must be row or cluster")
     with naming(path, "shift"):
@@ -109,14 +106,14 @@ def read(path: str | PathLike[str], key: str | PathLike[str] | None = None) -> R
             "sample_weight": shift == "covariates",
             "class_weight": shift == "labels",
         }
-        require_theorem([*controller.options, *(name for name, is_used in used.items() if is_used)])
+        require_theorem([*spec.options, *(name for name, is_used in used.items() if is_used)])
     with naming(path, "strata"):
         told_apart = _ToldApart(
             saved["unit"],
             shift is not None,
             shift == "covariates",
             groups,
-            controller.condition_on is not None,
+            spec.condition_on is not None,
         )
         strata = _strata(saved["strata"], told_apart, costs)
     with naming(path, "data_blake3"):
@@ -140,8 +137,8 @@ def read(path: str | PathLike[str], key: str | PathLike[str] | None = None) -> R
         calibration = Calibration(
             costs, classes, strata, digest, saved["unit"], shift, class_weights, columns, more, seed
         )
-        controller.adopt(calibration)
-        for part, threshold in zip(saved["strata"], controller.thresholds_, strict=True):
+        thresholds = spec.thresholds(calibration).values
+        for part, threshold in zip(saved["strata"], thresholds, strict=True):
             require(
                 part["threshold"].keys() == {"hex", "decimal"}, "must have its threshold in hex and decimal"
             )
@@ -150,26 +147,24 @@ def read(path: str | PathLike[str], key: str | PathLike[str] | None = None) -> R
             require(found == threshold, "has a threshold that does not follow from its curve")
     with naming(path, "more_alphas"):
         for alpha in more:
-            controller.thresholds_at(alpha, calibration)  # which must be known
-    return controller
+            spec.thresholds(calibration, alpha)  # which must be known
+    return spec, calibration
 
 
-def _values(controller: RiskController) -> dict[str, Any]:
-    calibration = controller.calibration_
-    strata = calibration.strata
-    alpha = controller.alpha
+def _values(spec: Spec, calibration: Calibration) -> dict[str, Any]:
+    strata, alpha = calibration.strata, spec.alpha
     return {
         "classes": saved_names(calibration.classes.tolist()),
-        "loss": controller.loss.to_dict(),
-        "growth": saved_growth(controller.growth),
+        "loss": spec.loss.to_dict(),
+        "growth": saved_growth(spec.growth),
         "alpha": [to_json(alpha[label]) for label in calibration.classes.tolist()]
         if isinstance(alpha, Mapping)
         else to_json(alpha),
         "options": {
-            "delta": None if controller.delta is None else to_json(controller.delta),
-            "bound": controller.bound,
-            "condition_on": controller.condition_on,
-            "randomize": controller.randomize,
+            "delta": None if spec.delta is None else to_json(spec.delta),
+            "bound": spec.bound,
+            "condition_on": spec.condition_on,
+            "randomize": spec.randomize,
         },
         "unit": calibration.unit,
         "shift": [str(weight) for weight in calibration.class_weights]
@@ -178,7 +173,7 @@ def _values(controller: RiskController) -> dict[str, Any]:
         "groups": None if strata.groups is None else saved_names([*strata.groups], "Group", "groups"),
         "strata": [
             _saved_stratum(part, threshold)
-            for part, threshold in zip(strata.parts, controller.thresholds_, strict=True)
+            for part, threshold in zip(strata.parts, spec.thresholds(calibration).values, strict=True)
         ],
         "data_blake3": calibration.data_blake3,
         "columns": None if calibration.columns is None else calibration.columns.to_dict(),
@@ -193,15 +188,11 @@ def _alpha(saved: Any, classes: Classes) -> Any:
     return dict(zip(classes.tolist(), map(from_json, saved), strict=True))
 
 
-def _controller(
-    loss: Any, alpha: Any, growth: Any, classes: Classes, options: Any, seed: Any
-) -> RiskController:
-    from ordinalrisk.controller import RiskController
-
+def _spec(loss: Any, alpha: Any, growth: Any, classes: Classes, options: Any, seed: Any) -> Spec:
     require(set(options) == set(_OPTIONS), f"must have {', '.join(_OPTIONS)}")
     require(isinstance(options["randomize"], bool), "must have true or false for randomize")
     delta = None if options["delta"] is None else from_json(options["delta"])
-    return RiskController(loss, alpha, growth, classes, **(options | {"delta": delta}), random_state=seed)
+    return Spec(loss, alpha, growth, classes, **(options | {"delta": delta}), random_state=seed)
 
 
 def _shift(saved: Any, classes: Classes) -> tuple[str | None, tuple[Fraction, ...] | None]:

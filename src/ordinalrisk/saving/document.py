@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -68,6 +69,11 @@ class Schema(NamedTuple):
             if signer is not None:
                 signature = files.enter_context(replacing(signature_place(path)))
                 signature.write_bytes(signer.sign(content))
+        if signer is None and (stale := signature_place(path)).exists():
+            warnings.warn(
+                f"{stale} is the signature of the file that was replaced; sign {path} again, or remove it.",
+                stacklevel=4,
+            )
 
     def read(self, path: str | PathLike[str], key: str | PathLike[str] | None = None) -> dict[str, Any]:
         """The values that were saved, each as it was written; a public key verifies them first."""
@@ -75,7 +81,7 @@ class Schema(NamedTuple):
         if document.get("format") != self.name:
             raise refusal(path, "format", f"is {document.get('format')!r}, not {self.name!r}")
         found = document.get("schema_version")
-        if found == self.version:
+        if type(found) is int and found == self.version:
             return self._values(path, document)
         if type(found) is not int or found not in self.older:
             known = ", ".join(map(str, sorted([*self.older, self.version])))

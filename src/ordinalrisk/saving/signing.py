@@ -52,13 +52,16 @@ def private_key(path: str | PathLike[str]) -> Ed25519PrivateKey:
         If the file is not an Ed25519 private key in PEM without a passphrase, or if other users of this
         machine may read or write it.
     """
-    if os.name == "posix" and Path(path).exists() and (mode := stat.S_IMODE(os.stat(path).st_mode)) & 0o077:
-        raise SignatureError(f"{path}: other users may use this key (mode {mode:04o}); run chmod 600 {path}.")
     _require_cryptography()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    key = _parsed(path, lambda pem: load_pem_private_key(pem, None))
+    pem = _pem(path)
+    if b"PUBLIC KEY" in pem:
+        raise SignatureError(f"{path}: is a public key, which verifies; sign with the private key.")
+    if os.name == "posix" and (mode := stat.S_IMODE(os.stat(path).st_mode)) & 0o077:
+        raise SignatureError(f"{path}: other users may use this key (mode {mode:04o}); run chmod 600 {path}.")
+    key = _parsed(pem, lambda pem: load_pem_private_key(pem, None))
     if not isinstance(key, Ed25519PrivateKey):
         raise SignatureError(f"{path}: is not an Ed25519 private key without a passphrase; make one: {_MAKE}")
     return key
@@ -76,9 +79,16 @@ def public_key(path: str | PathLike[str]) -> Ed25519PublicKey:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-    key = _parsed(path, load_pem_public_key)
+    pem = _pem(path)
+    if b"PRIVATE KEY" in pem:
+        raise SignatureError(
+            f"{path}: is a private key, which signs; verify with its public key, which this writes: {_PUBLIC}"
+        )
+    key = _parsed(pem, load_pem_public_key)
     if not isinstance(key, Ed25519PublicKey):
-        raise SignatureError(f"{path}: is not an Ed25519 public key; write that of a private key: {_PUBLIC}")
+        raise SignatureError(
+            f"{path}: is not an Ed25519 public key; this writes the public key of a private one: {_PUBLIC}"
+        )
     return key
 
 
@@ -115,14 +125,20 @@ def verified_bytes(path: str | PathLike[str], key: str | PathLike[str]) -> bytes
     return content
 
 
-def _parsed(path: str | PathLike[str], parse: Callable[[bytes], object]) -> object:
-    """The key in a file, None if there is no key in it that can be read."""
-    from cryptography.exceptions import UnsupportedAlgorithm
-
+def _pem(path: str | PathLike[str]) -> bytes:
+    """What the file of a key holds."""
+    if not isinstance(path, str | PathLike):
+        raise SignatureError(f"key must be the path of a key in PEM; got a {type(path).__name__}.")
     try:
-        pem = _bytes_of(Path(path), _MOST_KEY_BYTES)
+        return _bytes_of(Path(path), _MOST_KEY_BYTES)
     except OSError as error:
         raise SignatureError(f"{path}: the key can't be read ({error.strerror}).") from None
+
+
+def _parsed(pem: bytes, parse: Callable[[bytes], object]) -> object:
+    """The key, None if there is none that can be read."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+
     try:
         return parse(pem)
     except (ValueError, TypeError, UnsupportedAlgorithm):  # a TypeError asks for a passphrase

@@ -1,1 +1,1 @@
-"""Which alpha, which loss, which growth rule: searches and comparisons before a calibration."""
+"""Which alpha, loss and rule: searches and comparisons before a calibration."""

@@ -179,7 +179,7 @@ def _smallest_alpha(
 def _require_one_curve(controller: RiskController) -> None:
     calibration = controller.calibration_
     used = [
-        *controller.options,
+        *controller.spec.options,
         *(["groups"] if calibration.strata.groups is not None else []),
         *(["weights"] if calibration.shift is not None else []),
     ]

@@ -1,1 +1,1 @@
-"""Rows that arrive one after the other: online control, and a monitor that raises an alarm."""
+"""Rows one after the other: online control, and a monitor that raises an alarm."""

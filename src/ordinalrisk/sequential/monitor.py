@@ -35,11 +35,12 @@ from ordinalrisk.calibration.promises import checked_alpha
 from ordinalrisk.inputs.device import to_host
 from ordinalrisk.inputs.labels import Classes, as_classes, class_indices
 from ordinalrisk.inputs.numbers import as_fraction, as_number, decimal_text, from_json, to_json
+from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.losses.kinds import as_loss
 from ordinalrisk.prediction.interval_set import IntervalSet
-from ordinalrisk.saving.document import Schema
-from ordinalrisk.saving.fields import count_of, naming, require, saved_names, scale_of, total_of
+from ordinalrisk.saving.document import Schema, naming
+from ordinalrisk.saving.fields import count_of, require, saved_names, scale_of, total_of
 
 SCHEMA = Schema(
     "ordinalrisk monitor",
@@ -221,6 +222,7 @@ class RiskMonitor:
                 f"sets must be an IntervalSet, what predict_set gives; got {type(sets).__name__}. "
                 "The labels come first: update(y, sets)."
             )
+        require_same_rows(sets=sets, y=y)
         sets = sets.cpu()
         known = sets.classes if self._bets is None else self._bets.classes
         if sets.classes.tolist() != known.tolist():

@@ -71,11 +71,10 @@ from ordinalrisk.inputs.splitting import is_whole
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.losses.kinds import as_loss
 from ordinalrisk.prediction.interval_set import IntervalSet
-from ordinalrisk.saving.document import OlderSchema, Schema
+from ordinalrisk.saving.document import OlderSchema, Schema, naming
 from ordinalrisk.saving.fields import (
     count_of,
     growth_of,
-    naming,
     require,
     saved_growth,
     saved_names,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -11,6 +11,7 @@ from dask.delayed import delayed
 from numpy.typing import NDArray
 
 from ordinalrisk.calibration.accumulate import Calibration, RowExtras
+from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.execution.calibrating_parts import PartsCalibrator
 from ordinalrisk.execution.dask.lazy_sets import LazyIntervalSet
 from ordinalrisk.execution.dask.partitions import (
@@ -24,15 +25,13 @@ from ordinalrisk.execution.part_steps import PartSteps
 from ordinalrisk.inputs.labels import require_column_order, resolve_classes
 from ordinalrisk.inputs.random_rows import generator_at
 from ordinalrisk.inputs.row_index import require_same_rows
-
-if TYPE_CHECKING:
-    from ordinalrisk.controller import RiskController
+from ordinalrisk.prediction.predictor import Predictor
 
 UNKNOWN_CATEGORIES = "__UNKNOWN_CATEGORIES__"
 
 
 def calibration_of(
-    controller: RiskController,
+    spec: Spec,
     proba: Any,
     y: Any,
     *,
@@ -41,22 +40,20 @@ def calibration_of(
     point_labels: Any,
     more_alphas: Any,
 ) -> Calibration:
-    """The calibration of a controller on dask collections: the curve around its thresholds.
+    """The calibration on dask collections: the curve around its thresholds.
 
     The steps of the losses stay on the workers, 8 to 16 bytes for each, until it is done.
     """
     n_classes = n_columns(proba)
-    controller.growth.require_points(point_labels)
+    spec.growth.require_points(point_labels)
     partitions = Partitions.of(proba, "proba")
     beside = [
         None if values is None and name != "y" else partitions.beside(values, name).parts
         for name, values in (("y", y), ("groups", groups), ("point_labels", point_labels))
     ]
-    classes = resolve_classes(controller.classes, _without_rows(y), n_classes)
+    classes = resolve_classes(spec.classes, _without_rows(y), n_classes)
     require_column_order(proba, classes)
-    calibrator = PartsCalibrator(
-        controller.uncalibrated(), classes, groups is not None, class_weight, more_alphas
-    )
+    calibrator = PartsCalibrator(spec, classes, groups is not None, class_weight, more_alphas)
     how = shared(calibrator)
     parts = [
         steps_of_partition(how, i, part, *(None if each is None else each[i] for each in beside))
@@ -74,15 +71,15 @@ def steps_of_partition(
     if _has_rows(proba, y, groups, point_labels):
         with naming_partition(index):
             require_same_rows(proba=proba, y=y, groups=groups, point_labels=point_labels)
-            controller = calibrator.controller
-            matrix, labels, _ = controller.checked_rows(proba, y, calibrator.classes)
-            given = controller.growth.given_points(point_labels, matrix)
+            spec = calibrator.spec
+            matrix, labels, _ = spec.checked_rows(proba, y, calibrator.classes)
+            given = spec.growth.given_points(point_labels, matrix)
             collector.add(matrix, labels, RowExtras(groups, point_labels=given))
     return collector.finish()
 
 
 def predicted(
-    controller: RiskController,
+    predictor: Predictor,
     proba: Any,
     *,
     groups: Any,
@@ -92,12 +89,13 @@ def predicted(
     point_labels: Any,
 ) -> LazyIntervalSet:
     """The interval of each row, not computed yet; what is wrong with the options is said at once."""
-    controller.require_classes(n_columns(proba))
-    require_column_order(proba, controller.classes_)
-    controller.growth.require_points(point_labels)
+    classes = predictor.calibration.classes
+    predictor.require_classes(n_columns(proba))
+    require_column_order(proba, classes)
+    predictor.growth.require_points(point_labels)
     if isinstance(seed, np.random.Generator):
         raise ValueError("For dask collections seed must be a whole number, not a Generator.")
-    controller.thresholds_at(controller.alpha, controller.calibration_).of_rows(
+    predictor.thresholds.of_rows(
         0,
         groups=None if groups is None else [],
         unseen_groups=unseen_groups,
@@ -114,7 +112,7 @@ def predicted(
             ("point_labels", point_labels),
         )
     ]
-    how = shared(controller)
+    how = shared(predictor)
     ends = [
         ends_of_partition(
             how,
@@ -127,12 +125,12 @@ def predicted(
         )
         for i, part in enumerate(partitions.parts)
     ]
-    return LazyIntervalSet(ends, partitions.lengths, controller.classes_, proba)
+    return LazyIntervalSet(ends, partitions.lengths, classes, proba)
 
 
 @delayed(pure=False)
 def ends_of_partition(
-    controller: RiskController,
+    predictor: Predictor,
     index: int,
     proba: Any,
     unseen_groups: str,
@@ -146,7 +144,7 @@ def ends_of_partition(
     if not _has_rows(proba, groups, sample_weight, point_labels):
         return np.empty((0, 2), np.int32)
     with naming_partition(index):
-        sets = controller.predict_set(
+        sets = predictor(
             proba,
             groups=groups,
             unseen_groups=unseen_groups,

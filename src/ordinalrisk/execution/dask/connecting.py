@@ -21,6 +21,7 @@ from distributed.security import Security
 from ordinalrisk import __version__
 from ordinalrisk.files.formats import one_line
 from ordinalrisk.files.interrupting import temporary_folder, undone_if_interrupted
+from ordinalrisk.files.redacting import redacted
 
 SECONDS_TO_ANSWER = 10
 _THIS_MACHINE = "127.0.0.1"
@@ -84,7 +85,8 @@ def _client(cluster: str, local: re.Match[str] | None) -> Iterator[Client]:
             client = Client(cluster, timeout=f"{SECONDS_TO_ANSWER}s")
         except Exception as error:  # of any kind: what answers may be no scheduler
             raise ClusterError(
-                f"{cluster}: no scheduler answers there ({one_line(error) or type(error).__name__}); correct "
+                f"{redacted(cluster, cluster)}: no scheduler answers there "
+                f"({redacted(one_line(error), cluster) or type(error).__name__}); correct "
                 "the address, or start one with: dask scheduler"
             ) from None
         with client:

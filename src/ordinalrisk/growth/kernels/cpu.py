@@ -1,10 +1,10 @@
 """The growth rules compiled by numba, over blocks of rows in threads.
 
-Every rule mirrors its namesake in :mod:`ordinalrisk.growth.kernels.reference` and gives the same bits. Rows are
-taken a tile at a time. Those whose result rounding can't change are done at a glance, in vector registers;
-the others are worked out as in the reference, with one vector lane for each row where they have work in
-common. Each row is checked while it is read. Kernels release the interpreter lock and run in plain Python
-threads, so they may be called from any thread or process, nested or not.
+Every rule mirrors its namesake in :mod:`ordinalrisk.growth.kernels.reference` and gives the same bits. Rows
+are taken a tile at a time. Those whose result rounding can't change are done at a glance, in vector
+registers; the others are worked out as in the reference, with one vector lane for each row where they have
+work in common. Each row is checked while it is read. Kernels release the interpreter lock and run in plain
+Python threads, so they may be called from any thread or process, nested or not.
 """
 
 from __future__ import annotations

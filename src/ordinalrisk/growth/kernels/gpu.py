@@ -1,13 +1,14 @@
 """The growth rules in Triton, on tensors that stay where they are.
 
-Every rule mirrors its namesake in :mod:`ordinalrisk.growth.kernels.reference` and gives the same bits: float64
-arithmetic in the reference's order, with nothing fused. One lane takes one row, a program takes tiles of
-``BLOCK`` rows, and what a rule needs of a row lies in a workspace that stays in the caches, since registers
-can't be indexed by a label that differs from lane to lane (:mod:`ordinalrisk.growth.kernels.gpu_exact`).
+Every rule mirrors its namesake in :mod:`ordinalrisk.growth.kernels.reference` and gives the same bits:
+float64 arithmetic in the reference's order, with nothing fused. One lane takes one row, a program takes
+tiles of ``BLOCK`` rows, and what a rule needs of a row lies in a workspace that stays in the caches, since
+registers can't be indexed by a label that differs from lane to lane
+(:mod:`ordinalrisk.growth.kernels.gpu_exact`).
 
-The frontier's intervals, which are what prediction computes, have a way of their own that reads each row once
-and keeps it in registers (:mod:`ordinalrisk.growth.kernels.gpu_clear`). It decides the rows whose set rounding can't
-change, and lists the others for the exact kernel.
+The frontier's intervals, which are what prediction computes, have a way of their own that reads each row
+once and keeps it in registers (:mod:`ordinalrisk.growth.kernels.gpu_clear`). It decides the rows whose set
+rounding can't change, and lists the others for the exact kernel.
 """
 
 from __future__ import annotations
