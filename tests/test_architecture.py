@@ -105,8 +105,6 @@ def test_calibrations_never_see_probabilities():
     seen = seen_by({f"calibration/{name}.py" for name in from_losses})
     assert {file for file in seen if ROOMS_OF.room_of(file) in ("inputs", "growth")} == {
         "inputs/numbers.py",
-        "inputs/arrays.py",
-        "inputs/device.py",
         "growth/kernels/compiling.py",  # bets are compiled, too
     }
 

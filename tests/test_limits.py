@@ -138,8 +138,8 @@ def test_every_spelling_of_a_number_is_that_number(number, exponent):
 
 
 def test_a_number_that_is_too_long_to_write_is_shown_approximately():
-    assert decimal_text(Fraction(10**5000 + 1, 3 * 10**5000)) == "about 0.3333333333333333"
-    assert decimal_text(-Fraction(10**5000)) == "about -inf"
+    assert decimal_text(Fraction(10**5000 + 1, 3 * 10**5000)) == "about 0.333333"
+    assert decimal_text(-Fraction(10**5000)) == "about -1e+5000"
 
 
 # the binomial bound
@@ -354,7 +354,7 @@ THOUSANDS = {
 }
 
 
-WIDE_COST = [[abs(i - j) for j in range(300)] for i in range(300)]
+WIDE_COST = [[abs(i - j) for j in range(500)] for i in range(500)]
 WIDE_COST[0][1] = Fraction(1, 10**4299)
 
 

@@ -123,7 +123,8 @@ def test_a_missing_signature_is_refused(signed, keys):
 
 
 def test_an_unsigned_save_does_not_inherit_a_signature(signed, keys, calibrated, draw):
-    RiskController(alpha=0.3).calibrate(*draw(100, 4)).save(signed)
+    with pytest.warns(UserWarning, match="is the signature of the file that was replaced"):
+        RiskController(alpha=0.3).calibrate(*draw(100, 4)).save(signed)
     with pytest.raises(SignatureError, match="does not match"):
         RiskController.load(signed, key=keys[1])
 

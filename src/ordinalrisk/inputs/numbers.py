@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -27,6 +27,7 @@ _MOST_BITS = 20_000  # of a cost as a whole number of units
 _MOST_BITS_IN_ALL = 2**31  # of all distinct costs of a table
 _TOO_LONG = 10**MOST_DIGITS
 _TOO_LONG_TO_READ = 10**40
+_SIX_DIGITS = Context(prec=6, Emin=-10_000, Emax=10_000)
 _FLOAT = re.compile(r"[+-]?\d{1,17}\.\d{1,17}(?:e[+-]\d{1,3})?", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:\d+/\d+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?(\d+))?)", re.ASCII)
 
@@ -174,4 +175,5 @@ def decimal_text(value: Fraction) -> str:
         pass
     if max(abs(value.numerator), value.denominator) < _TOO_LONG_TO_READ:
         return str(value)
-    return f"about {Decimal(value.numerator) / Decimal(value.denominator):.6g}"
+    short = _SIX_DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize()
+    return f"about {short}".lower()

@@ -300,7 +300,8 @@ class DivergenceLoss(IntervalLoss):
             )
         under, over, power = (as_fraction(value) for value in (self.under, self.over, self.power))
         v, part = in_common_units([as_fraction(position) for position in positions])
-        require_bits(math.ceil(power * max(part, int(v[-1] - v[0])).bit_length()))
+        bits = math.ceil(power * max(part, int(v[-1] - v[0])).bit_length())
+        require_bits(bits, n_classes**2 if power.denominator == 1 else 1)  # before powers are there
         distances, place = np.unique(np.abs(v[:, None] - v), return_inverse=True)
         costs, per_unit = _powers(distances.tolist(), part, power)
         factors, per_factor = in_common_units([under, over])

@@ -1,1 +1,1 @@
-"""Saved state: JSON documents of calibrations, runs and monitors, with a schema, checksums and signatures."""
+"""Saved state: JSON documents of calibrations, runs and monitors, with a schema, digests and signatures."""
