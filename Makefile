@@ -8,7 +8,7 @@ INSTALL = $(PIP) --editable
 # There is a process for each core; threads of linear algebra would only wait for each other.
 ONE_THREAD = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test kernels coverage fuzz docs linkcheck lint check dist bench clean
+.PHONY: demo test kernels coverage fuzz docs linkcheck lint check dist bench reproduce clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ordinalrisk demo
@@ -50,7 +50,10 @@ dist: $(VENV)/.dist # sdist and wheel in dist/, each installed in a new environm
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
-	$(BIN)/python benchmarks/reproduction.py
+	$(BIN)/python -m benchmarks.paper
+
+reproduce: $(VENV)/.test # the paper's experiments on the scores in docs/scores and, where ORDINALRISK_DATA has them, on the authors'
+	$(BIN)/python -m reproduction all $(addprefix --scores ,$(wildcard docs/scores/*.csv.gz $(ORDINALRISK_DATA)/paper_scores/*.csv))
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from docs.page_blocks import filled
 
+from docs.page_blocks import filled
 from ordinalrisk.files.atomic import replacing
 
 from .marks import Findings

@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
 from ordinalrisk import softmax
-from ordinalrisk.experiments.scores import read_scores
+from reproduction.scores import read_scores
 
 FOLDER = "ORDINALRISK_DATA"
 CLARITY = ["I1", "SI2", "SI1", "VS2", "VS1", "VVS2", "VVS1", "IF"]

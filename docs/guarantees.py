@@ -3,7 +3,7 @@
 Each section is three functions: one measures and gives plain numbers, which go to guarantees/numbers.json;
 one makes Markdown of them, which goes between the section's marks in guarantees.md; one draws them.
 
-    python docs/guarantees.py [SECTION ...]        needs pip install -e ".[bench]"
+    python -m docs.guarantees [SECTION ...]        needs pip install -e ".[bench]"
 
 The paper authors' scores are looked for in the folder that ORDINALRISK_DATA names, else in ../shared/data.
 """
@@ -25,18 +25,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from page_blocks import filled, written
 from threadpoolctl import threadpool_limits
 
 import ordinalrisk as orisk
+from docs.page_blocks import filled, written
 from ordinalrisk import metrics
 from ordinalrisk.calibration.combinations import COMBINES
-from ordinalrisk.datasets.retinopathy import GRADES
 from ordinalrisk.display.palette import BLUE, FAINT, GREEN, GREY, INK, MUTED, ORANGE, VERMILLION
 from ordinalrisk.display.text_table import Table
-from ordinalrisk.experiments.figures import WIDTH, head, name_panel, panels, save
-from ordinalrisk.experiments.scores import read_scores
 from ordinalrisk.files.atomic import replacing
+from reproduction.figures import WIDTH, head, name_panel, panels, save
+from reproduction.retinopathy import GRADES
+from reproduction.scores import read_scores
 
 PAGE = Path(__file__).with_suffix(".md")
 FOLDER = Path(__file__).with_suffix("")

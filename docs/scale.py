@@ -4,7 +4,7 @@ Rates of one core are measured; messages are simulated with the library's own se
 steps when they are asked; times for more rows and more workers are computed from both. Plain numbers go to
 scale/model.json, Markdown made of them goes between the marks of scale.md.
 
-    python docs/scale.py [SECTION ...]        needs pip install -e ".[bench]", and some minutes
+    python -m docs.scale [SECTION ...]        needs pip install -e ".[bench]", and some minutes
 
 """
 
@@ -29,8 +29,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from page_blocks import filled, written
 
+from docs.page_blocks import filled, written
 from ordinalrisk.curves.steps import Steps
 from ordinalrisk.display.palette import BLUE, FAINT, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION
 from ordinalrisk.display.text_table import Table
@@ -55,8 +55,8 @@ from ordinalrisk.execution.part_steps import (
     Sample,
     Sizes,
 )
-from ordinalrisk.experiments.figures import WIDTH, head, name_panel, panels, save
 from ordinalrisk.files.atomic import replacing
+from reproduction.figures import WIDTH, head, name_panel, panels, save
 
 PAGE = Path(__file__).with_suffix(".md")
 FOLDER = Path(__file__).with_suffix("")

@@ -29,8 +29,9 @@ calibration, test = orisk.split_rows(len(scores), random_state=0)
 
 years = np.arange(0, 100, 5)
 loss = orisk.DivergenceLoss(positions=years, normalize=False)
-controller = orisk.RiskController(loss, alpha=2, classes=orisk.datasets.AGE_GROUPS)
-names = np.array(orisk.datasets.AGE_GROUPS)[group]
+classes = [f"{year}-{year + 4}" for year in years]
+controller = orisk.RiskController(loss, alpha=2, classes=classes)
+names = np.array(classes)[group]
 controller.calibrate(proba[calibration], names[calibration])
 sets = controller.predict_set(proba[test])
 print(controller.guarantee())

@@ -20,7 +20,7 @@ from ordinalrisk.display.palette import BLUE, GREY, ORANGE
 scores = pd.read_csv("../docs/scores/retinamnist.csv.gz")
 proba = orisk.softmax(scores.filter(like="logit"))
 grade = scores["label"].to_numpy()
-names = orisk.datasets.GRADES
+names = ["No DR", "Mild", "Moderate", "Severe", "Proliferative"]
 calibration, test = orisk.split_rows(len(scores), random_state=1)
 print(dict(zip(names, np.bincount(grade).tolist(), strict=True)))
 

@@ -16,12 +16,12 @@ pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from ordinalrisk.experiments import diabetic_retinopathy, figures, simulated, utkface
-from ordinalrisk.experiments import reproduction_figures as drawn
-from ordinalrisk.experiments.demo_figures import demo_pictures
-from ordinalrisk.experiments.protocol import Summary, run_trials, summarise
-from ordinalrisk.experiments.reproduction import Centroids, RealisedRisks, Reproduction
-from ordinalrisk.experiments.scores import Scores
+from reproduction import diabetic_retinopathy, figures, simulated, utkface
+from reproduction import experiment_figures as drawn
+from reproduction.protocol import Summary, run_trials, summarise
+from reproduction.rule_figures import demo_pictures
+from reproduction.run import Centroids, RealisedRisks, Reproduction
+from reproduction.scores import Scores
 
 EXPERIMENTS = {e.name: e for e in (m.EXPERIMENT for m in (simulated, utkface, diabetic_retinopathy))}
 GROWTHS = ("paper", "adaptive", "frontier")
@@ -475,7 +475,7 @@ def test_demo_has_its_three_pictures():
 
 def test_importing_the_pictures_needs_no_matplotlib():
     code = (
-        "import sys, ordinalrisk.experiments.demo_figures, ordinalrisk.experiments.reproduction_figures;"
+        "import sys, reproduction.rule_figures, reproduction.experiment_figures;"
         "print('matplotlib' in sys.modules)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,7 +11,7 @@ from strategies import GROWTH_RULES, LOSSES, calibration_sets, exact_losses, sha
 
 import ordinalrisk as orisk
 from ordinalrisk import RiskController, metrics
-from ordinalrisk.experiments.fixed_rows import FixedRows
+from reproduction.fixed_rows import FixedRows
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*needs at least.*calibration rows")
 for_every_rule = pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)

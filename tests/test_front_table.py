@@ -3,9 +3,10 @@
 import json
 
 import pytest
+from prose import ROOT
+
 from benchmarks import front_table
 from benchmarks.peers import ALPHA
-from prose import ROOT
 
 FINDINGS = json.loads((ROOT / "benchmarks" / "results" / "speed.json").read_text())
 TABLE = (ROOT / "README.md").read_text().split("<!-- peers -->")[1].split("<!-- /peers -->")[0]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ordinalrisk.experiments.held_out import hold_out, read_split, write_split
+from reproduction.held_out import hold_out, read_split, write_split
 
 groupings = st.lists(st.integers(-5, 15), min_size=1, max_size=60)
 seeds = st.integers(0, 1000)

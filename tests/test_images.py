@@ -11,12 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ordinalrisk.datasets import ImageData, load_kaggle_retinopathy, load_retinamnist, load_utkface
-from ordinalrisk.datasets.images import ImageFile, decode_files, groups_of_copies
-from ordinalrisk.datasets.retinopathy import GRADES
-from ordinalrisk.datasets.utkface import AGE_GROUPS
-from ordinalrisk.experiments.held_out import read_split
-from ordinalrisk.experiments.scores import read_scores
+from reproduction.faces import AGE_GROUPS, load_utkface
+from reproduction.held_out import read_split
+from reproduction.images import ImageData, ImageFile, decode_files, groups_of_copies
+from reproduction.retinopathy import GRADES, load_kaggle_retinopathy, load_retinamnist
+from reproduction.scores import read_scores
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is absent; it comes with the extra vision")
 
@@ -158,7 +157,7 @@ def saved_again(image, quality):
 
 
 def test_copies_are_found_across_blocks_of_rows(monkeypatch):
-    monkeypatch.setattr("ordinalrisk.datasets.images._ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("reproduction.images._ROWS_AT_ONCE", 7)
     images = patchwork(30)
     groups = groups_of_copies(np.concatenate([images, images]), [str(i) for i in range(60)])
     assert groups[:30].tolist() == groups[30:].tolist()

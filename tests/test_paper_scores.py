@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ordinalrisk.experiments import diabetic_retinopathy, reproduction, simulated, utkface
-from ordinalrisk.experiments.protocol import run_trials, summarise
-from ordinalrisk.experiments.reproduction import reproduce
-from ordinalrisk.experiments.scores import read_scores
-from ordinalrisk.experiments.tables import published_table, weight_table
+from reproduction import diabetic_retinopathy, simulated, utkface
+from reproduction import run as reproduction
+from reproduction.protocol import run_trials, summarise
+from reproduction.run import reproduce
+from reproduction.scores import read_scores
+from reproduction.tables import published_table, weight_table
 
 pytestmark = pytest.mark.no_cover  # hundreds of trials take longer if coverage is measured
 ROOT = Path(__file__).parents[1]

@@ -5,11 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from benchmarks import literal, slips
 from prose import ROOT
 from strategies import LOSSES, RULE_NAMES, exact_losses
 
 import ordinalrisk as orisk
+from benchmarks import literal, slips
 
 NOTE = ROOT / "docs" / "design" / "paper-slips.md"
 

@@ -7,10 +7,10 @@ import sklearn.neural_network
 
 from ordinalrisk import DivergenceLoss, IntervalSet, RiskController, WeightedLoss, metrics
 from ordinalrisk.datasets import simulated_classes
-from ordinalrisk.experiments import simulated
-from ordinalrisk.experiments.figures import example_rows
-from ordinalrisk.experiments.protocol import Outcome, Summary, halves, run_trials, summarise
 from ordinalrisk.growth.rules import GrowthRule, PaperGrowth
+from reproduction import simulated
+from reproduction.figures import example_rows
+from reproduction.protocol import Outcome, Summary, halves, run_trials, summarise
 
 SCENARIOS = {"equal": WeightedLoss(), "far": DivergenceLoss()}
 GROWTHS = ["paper", "frontier"]

@@ -16,12 +16,12 @@ from ordinalrisk.calibration import confidence_bounds, guarantees
 from ordinalrisk.cli import options
 from ordinalrisk.controller import RiskController
 from ordinalrisk.display import wording
-from ordinalrisk.experiments import figures
 from ordinalrisk.growth import rules as growth
 from ordinalrisk.growth.kernels import RULES
 from ordinalrisk.losses import kinds as losses
 from ordinalrisk.report.render import _RULES as RULES_IN_REPORTS
 from ordinalrisk.selection import compare as comparing
+from reproduction import figures
 
 RECIPES = [page for page in PAGES if page.parent.name == "maintaining"]
 CODE = "\n".join(path.read_text() for folder in ("src", "tests") for path in (ROOT / folder).rglob("*.py"))

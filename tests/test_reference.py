@@ -67,8 +67,6 @@ PAPER = {
     "ordinalrisk.weights_for_coverage": [SECTION + "4"],
     "ordinalrisk.probabilities.min_shift": ["Table 3"],
     "ordinalrisk.datasets.simulated_classes": [SECTION + "3.1"],
-    "ordinalrisk.datasets.load_utkface": [SECTION + "3.2"],
-    "ordinalrisk.datasets.load_kaggle_retinopathy": [SECTION + "3.3"],
 }
 WITHOUT_FORMULA = {"compare", "ranked", "trade_off", "split_rows", "split_folds", "OrdinalRiskClassifier"}
 

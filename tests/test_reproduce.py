@@ -1,24 +1,28 @@
-"""``ordinalrisk reproduce`` as people run it: what it prints, what it writes, what it refuses."""
+"""``python -m reproduction`` as people run it: what it prints, what it writes, what it refuses."""
 
 import json
 import re
 from dataclasses import replace
+from functools import partial
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import test_cli
 from sklearn.neural_network import MLPClassifier
-from test_cli import invoke
 
-from ordinalrisk.datasets import ImageData, load_utkface
-from ordinalrisk.experiments import diabetic_retinopathy, figures, resnet, simulated, utkface
-from ordinalrisk.experiments.examples import held_out_examples
-from ordinalrisk.experiments.held_out import read_split
-from ordinalrisk.experiments.protocol import halves
-from ordinalrisk.experiments.reproduction import Reproduction, reproduce
-from ordinalrisk.experiments.scores import Scores, read_scores, write_scores
-from ordinalrisk.experiments.simulated import network_scores
+from reproduction import diabetic_retinopathy, figures, resnet, rules, simulated, utkface
+from reproduction.command import app
+from reproduction.examples import held_out_examples
+from reproduction.faces import load_utkface
+from reproduction.held_out import read_split
+from reproduction.images import ImageData
+from reproduction.protocol import halves
+from reproduction.run import Reproduction, reproduce
+from reproduction.scores import Scores, read_scores, write_scores
+from reproduction.simulated import network_scores
 
+invoke = partial(test_cli.invoke, app=app)
 EXPERIMENTS = [module.EXPERIMENT for module in (simulated, utkface, diabetic_retinopathy)]
 
 
@@ -59,7 +63,7 @@ def everything(files, tmp_path_factory):
     arguments = [word for path in files.values() for word in ("--scores", path)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(figures, "save", lambda figure, path: path.touch())
-        result = invoke("reproduce", "all", *arguments, "--trials", 3, "--seed", 5, "--out", out)
+        result = invoke("all", *arguments, "--trials", 3, "--seed", 5, "--out", out)
     assert result.exit_code == 0, result.output
     return result.stdout, out
 
@@ -68,7 +72,7 @@ def everything(files, tmp_path_factory):
 def drawn(files, tmp_path_factory):
     """The folder of a run whose pictures are not just files."""
     out = tmp_path_factory.mktemp("drawn") / "new"
-    result = invoke("reproduce", "simulated", "--scores", files["simulated"], "--trials", 3, "--out", out)
+    result = invoke("simulated", "--scores", files["simulated"], "--trials", 3, "--out", out)
     assert result.exit_code == 0, result.output
     return out
 
@@ -127,12 +131,12 @@ def test_page_shows_every_picture_and_no_folder_of_this_machine(everything):
     assert len(shown) == 17
     assert all((out / path).is_file() for path in shown)
     assert str(out.parent) not in page
-    assert "ordinalrisk reproduce all --scores simulated.csv" in page
+    assert "python -m reproduction all --scores simulated.csv" in page
 
 
 def test_one_rule_and_no_pictures(files, tmp_path):
     result = invoke(
-        *("reproduce", "utkface", "--scores", files["utkface"], "--growth", "frontier", "--trials", 1),
+        *("utkface", "--scores", files["utkface"], "--growth", "frontier", "--trials", 1),
         *("--out", tmp_path / "out", "--json", tmp_path / "mine.json", "--no-pictures"),
     )
     assert result.exit_code == 0, result.output
@@ -143,7 +147,7 @@ def test_one_rule_and_no_pictures(files, tmp_path):
 
 
 def test_simulated_needs_no_file(tmp_path):
-    result = invoke("reproduce", "simulated", "--trials", 1, "--out", tmp_path, "--no-pictures")
+    result = invoke("simulated", "--trials", 1, "--out", tmp_path, "--no-pictures")
     assert result.exit_code == 0, result.output
     assert "Simulated data: a network trained here" in result.stdout
 
@@ -172,7 +176,7 @@ def trained(faces, tmp_path_factory):
         patch.setattr(resnet, "fit", lambda *args: seen.append(args[1:3]) or fit(*args))
         patch.setattr(resnet, "untrained", lambda *args: seen.append(args[:1]) or untrained(*args))
         result = invoke(
-            *("reproduce", "utkface", "--images", faces, "--epochs", 1, "--trials", 1),
+            *("utkface", "--images", faces, "--epochs", 1, "--trials", 1),
             *("--out", out, "--no-pictures"),
         )
     assert result.exit_code == 0, result.output
@@ -251,9 +255,9 @@ def test_examples_are_of_the_test_half(faces):
 
 def test_saved_scores_need_no_training_and_show_examples(trained, faces, tmp_path, monkeypatch):
     _, out, _ = trained
-    monkeypatch.setattr("ordinalrisk.experiments.image_scores.train_and_score", None)
+    monkeypatch.setattr("reproduction.image_scores.train_and_score", None)
     result = invoke(
-        *("reproduce", "utkface", "--images", faces, "--scores", out / "scores" / "utkface.csv.gz"),
+        *("utkface", "--images", faces, "--scores", out / "scores" / "utkface.csv.gz"),
         *("--trials", 1, "--out", tmp_path),
     )
     assert result.exit_code == 0, result.output
@@ -282,7 +286,7 @@ def test_kaggle_folder_and_retinamnist_train_too(tmp_path):
     arrays |= {f"{k}_labels": rng.integers(5, size=(n, 1), dtype=np.uint8) for k, n in parts.items()}
     np.savez(tmp_path / "retinamnist.npz", **arrays)
     result = invoke(
-        *("reproduce", "diabetic-retinopathy", "--images", folder, "--epochs", 1, "--trials", 1),
+        *("diabetic-retinopathy", "--images", folder, "--epochs", 1, "--trials", 1),
         *("--images", tmp_path / "retinamnist.npz", "--out", tmp_path / "out", "--no-pictures"),
     )
     assert result.exit_code == 0, result.output
@@ -318,7 +322,6 @@ def spoilt(tmp_path, change):
 def test_spoilt_scores_get_one_sentence(tmp_path, change, message):
     result = invoke(
         *(
-            "reproduce",
             "diabetic-retinopathy",
             "--scores",
             spoilt(tmp_path, change),
@@ -369,7 +372,7 @@ def test_bad_requests_get_one_sentence(files, tmp_path):
         (["simulated", "--json", empty], "is a folder, not a file."),
         (["simulated", "--json", tmp_path / "none" / "x.json"], "--json: there is no folder"),
     ]:
-        result = invoke("reproduce", *arguments, *out)
+        result = invoke(*arguments, *out)
         assert (result.exit_code, result.stdout) == (2, ""), arguments
         assert message in result.stderr
         assert result.stderr.startswith("Error: ")
@@ -381,20 +384,20 @@ def test_the_command_is_told_in_full(files, tmp_path, monkeypatch):
     spaced = tmp_path / "my grades.csv"
     spaced.write_bytes(files["diabetic-retinopathy"].read_bytes())
     result = invoke(
-        *("reproduce", "diabetic-retinopathy", "--scores", "my grades.csv", "--growth", "rps", "--trials", 2),
+        *("diabetic-retinopathy", "--scores", "my grades.csv", "--growth", "rps", "--trials", 2),
         *("--seed", 3, "--out", "here", "--no-pictures"),
     )
     assert result.exit_code == 0, result.output
     page = (tmp_path / "here" / "reproduction.md").read_text()
     assert (
-        "    ordinalrisk reproduce diabetic-retinopathy --scores 'my grades.csv' --growth rps --trials 2 "
+        "    python -m reproduction diabetic-retinopathy --scores 'my grades.csv' --growth rps --trials 2 "
         "--seed 3 --out here\n"
     ) in page
 
 
 def test_bars_are_for_terminals_and_on_standard_error(files, tmp_path):
     arguments = (
-        *("reproduce", "utkface", "--scores", files["utkface"], "--growth", "paper", "--trials", 1),
+        *("utkface", "--scores", files["utkface"], "--growth", "paper", "--trials", 1),
         *("--out", tmp_path, "--no-pictures"),
     )
     assert invoke(*arguments).stderr == ""
@@ -413,7 +416,7 @@ def test_the_page_links_to_how_scores_were_made(files, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     for out, linked in ((tmp_path, True), (elsewhere, False)):
         result = invoke(
-            *("reproduce", "utkface", "--scores", mine, "--trials", 1, "--growth", "paper"),
+            *("utkface", "--scores", mine, "--trials", 1, "--growth", "paper"),
             *("--out", out, "--no-pictures"),
         )
         assert result.exit_code == 0, result.output
@@ -426,8 +429,8 @@ def test_an_interrupt_is_said_and_ends_the_run(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(simulated, "network_scores", interrupted)
-    for command in (["reproduce", "simulated"], ["demo"]):
-        result = invoke(*command, "--out", tmp_path)
+    for run, *which in ((app, "simulated"), (rules.app,)):
+        result = invoke(*which, "--out", tmp_path, app=run)
         assert (result.exit_code, result.stderr) == (
             130,
             "Error: interrupted; files that were written are whole.\n",
@@ -446,7 +449,7 @@ def test_an_interrupted_network_is_not_used(monkeypatch):
 
 
 def test_help_has_examples_and_fits():
-    result = invoke("reproduce", "--help")
+    result = invoke("--help")
     assert result.exit_code == 0
-    assert "ordinalrisk reproduce utkface --images UTKFace.zip" in result.stdout
+    assert "python -m reproduction utkface --images UTKFace.zip" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80

@@ -8,8 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is absent; it comes with the extra vision")
 
-from ordinalrisk.experiments import resnet  # noqa: E402 (torch decides whether this module is tested)
-from ordinalrisk.experiments.resnet import ImageClassifier, Recipe, ResNet, augmented, fit, logits  # noqa: E402
+from reproduction import resnet  # noqa: E402 (torch decides whether this module is tested)
+from reproduction.resnet import ImageClassifier, Recipe, ResNet, augmented, fit, logits  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -383,8 +383,8 @@ def test_impossible_recipe_is_refused(change, message):
 def test_training_needs_numpy_torch_and_pillow_alone():
     code = (
         "import sys\n"
-        "from ordinalrisk.experiments import resnet, held_out\n"
-        "from ordinalrisk.datasets import utkface\n"
+        "from reproduction import resnet, held_out\n"
+        "from reproduction import faces as utkface\n"
         "print(*(name for name in sys.modules if name.partition('.')[0] in set(sys.argv[1:])))"
     )
     unwanted = ["numba", "sklearn", "scipy", "typer", "rich", "matplotlib", "pandas", "torchvision"]

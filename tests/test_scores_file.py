@@ -7,8 +7,8 @@ import struct
 import numpy as np
 import pytest
 
-from ordinalrisk.experiments.scores import NORMALISATIONS, Scores, read_scores, write_scores
 from ordinalrisk.probabilities import min_shift, softmax
+from reproduction.scores import NORMALISATIONS, Scores, read_scores, write_scores
 
 OURS = "name,label,logit_0,logit_1,logit_2"
 AUTHORS = ",0,1,2,3,4,5"

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from ordinalrisk import RiskController, alpha_for_size, metrics
-from ordinalrisk.experiments import diabetic_retinopathy, remarks, simulated, utkface
-from ordinalrisk.experiments.page import page
-from ordinalrisk.experiments.protocol import Summary, halves
-from ordinalrisk.experiments.reproduction import Centroids, RealisedRisks, reproduce
-from ordinalrisk.experiments.scores import Scores
-from ordinalrisk.experiments.tables import (
+from ordinalrisk.losses.kinds import loss_from_dict
+from reproduction import diabetic_retinopathy, remarks, simulated, utkface
+from reproduction.page import page
+from reproduction.protocol import Summary, halves
+from reproduction.run import Centroids, RealisedRisks, reproduce
+from reproduction.scores import Scores
+from reproduction.tables import (
     Table,
     centroid_table,
     class_table,
@@ -24,7 +25,6 @@ from ordinalrisk.experiments.tables import (
     rules_tables,
     weight_table,
 )
-from ordinalrisk.losses.kinds import loss_from_dict
 
 EXPERIMENTS = {
     module.EXPERIMENT.name: module.EXPERIMENT for module in (simulated, utkface, diabetic_retinopathy)
@@ -769,8 +769,8 @@ def test_the_summary_has_a_line_for_each_reproduction(everything):
 
 
 def test_the_page_says_how_it_is_made(everything):
-    text = page(everything, {}, "ordinalrisk reproduce all --trials 3 {braces}")
-    assert "\n    ordinalrisk reproduce all --trials 3 {braces}\n" in text
+    text = page(everything, {}, "python -m reproduction all --trials 3 {braces}")
+    assert "\n    python -m reproduction all --trials 3 {braces}\n" in text
     assert f"{TRIALS} such random" in text
     assert text.endswith("\n")
     assert not text.endswith("\n\n\n")
@@ -789,7 +789,7 @@ def test_tables_of_the_page_have_equal_columns_in_each_row(everything, pictures)
 
 
 def test_the_page_has_no_absolute_path(everything, pictures):
-    text = page(everything, pictures, "ordinalrisk reproduce all --scores simulated.csv")
+    text = page(everything, pictures, "python -m reproduction all --scores simulated.csv")
     assert not re.search(r"(?:^|[\s(\"'`=])/\w", text)
     assert not re.search(r"\b[A-Za-z]:\\|\bfile://", text)
 

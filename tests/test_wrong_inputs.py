@@ -337,7 +337,6 @@ ELSEWHERE = {
     },
     "IntervalSet.to_pandas": "pandas has its own checks",
     "RiskCurve.from_steps": "it takes what a calibration made",
-    "datasets.ImageData": "it is what a loader returns",
 }
 
 

@@ -19,7 +19,6 @@ RESULTS = (
     "ordinalrisk.RiskCurve",
     "ordinalrisk.selection.compare.Comparison",
     "ordinalrisk.selection.coverage_weights.CoverageWeights",
-    "ordinalrisk.datasets.retinopathy.RetinaMNIST",
     "ordinalrisk.calibration.guarantees.Guarantee",
     "ordinalrisk.prediction.interval_set.Interval",
     "ordinalrisk.losses.IntervalLoss",

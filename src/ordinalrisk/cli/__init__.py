@@ -5,7 +5,6 @@ What is heavy is imported by the command that needs it, so that ``--help`` and `
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Annotated
 
@@ -20,9 +19,7 @@ from ordinalrisk.cli.evaluate import evaluate
 from ordinalrisk.cli.monitor import monitor
 from ordinalrisk.cli.predict import predict
 from ordinalrisk.cli.report import report
-from ordinalrisk.cli.reproduce import reproduce
 from ordinalrisk.cli.warmup import warmup
-from ordinalrisk.files.redacting import redacted
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
@@ -34,8 +31,7 @@ _COMMANDS: dict[Callable[..., None], str] = {
     monitor: "Watch whether new rows keep the risk.",
     report: "Write a page that shows all of it.",
     compare: "Rank growth rules under each loss.",
-    demo: "Run the paper's simulation.",
-    reproduce: "Run the paper's experiments beside their published numbers.",
+    demo: "Try it on simulated data.",
     warmup: "Compile ahead of the first call.",
 }
 for command, help_line in _COMMANDS.items():
@@ -64,24 +60,10 @@ def main(
       ordinalrisk report cal.json test.parquet -o report.html
       ordinalrisk compare choose.parquet
       ordinalrisk monitor state.json cal.json march.parquet
-      ordinalrisk demo                   the paper's simulation, under a minute
+      ordinalrisk demo                   on simulated data, some seconds
     """  # noqa: D301 - a backspace keeps the lines of the paragraph apart
 
 
 def run() -> None:
-    """The installed command: an error of usage is one line too."""
-    try:
-        code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
-    except OSError as error:
-        terminal.discard_output()
-        typer.echo(f"Error: standard output: {error.strerror}.", err=True)
-        code = 1
-    except Exception as error:
-        if not hasattr(error, "format_message"):  # only what typer raises has one
-            raise
-        context = getattr(error, "ctx", None)
-        path = context.command_path if context is not None else "ordinalrisk"
-        text = redacted(" ".join(error.format_message().split()))
-        typer.echo(f"Error: {text} See {path} --help.", err=True)
-        code = getattr(error, "exit_code", 2)
-    sys.exit(code if isinstance(code, int) else 0)
+    """The installed command."""
+    terminal.run(app, "ordinalrisk")

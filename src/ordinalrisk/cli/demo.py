@@ -1,128 +1,147 @@
-"""``ordinalrisk demo``: the paper's simulation, and what three growth rules make of it."""
+"""``ordinalrisk demo``: calibrate a model, predict sets, and see what the growth rule decides."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ordinalrisk import __version__
 from ordinalrisk.cli import terminal
 
-if TYPE_CHECKING:
-    from ordinalrisk.experiments.protocol import Summary
+_ALPHAS = (0.02, 0.08)
+_PICTURED = 0.08
+_GROWTHS = ("paper", "adaptive", "frontier")
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for results.json and the pictures.")] = Path("demo"),
-    trials: Annotated[int, typer.Option(help="Random halves to average over.")] = 100,
-    seed: Annotated[int, typer.Option(help="Seed of the data, the network and the halves.")] = 0,
+    trials: Annotated[int, typer.Option(help="Random halves to average over.")] = 20,
+    seed: Annotated[int, typer.Option(help="Seed of the data, the model and the halves.")] = 0,
     no_pictures: Annotated[bool, typer.Option("--no-pictures", help="Write results.json only.")] = False,
 ) -> None:
-    """Run the paper's experiment on simulated data and compare three growth rules.
+    """Try the library on simulated data and compare three growth rules.
 
-    Ten overlapping classes, a small network, four losses. Half of the rows calibrate and the other half
-    tests, many times over. The first run also compiles, which takes a little longer.
+    Ten overlapping classes, a model of their distributions, four losses. Half of the rows calibrate and the
+    other half tests, many times over. The first run also compiles, which takes a little longer.
 
     \b
     Examples:
       ordinalrisk demo
-      ordinalrisk demo --trials 10 --out quick
+      ordinalrisk demo --trials 5 --out quick
       ordinalrisk demo --seed 1 --no-pictures
     """  # noqa: D301
     terminal.require_trials_and_seed(trials, seed)
     terminal.require_writable(out)
 
-    from ordinalrisk.datasets import simulated_classes
-    from ordinalrisk.experiments import simulated
-    from ordinalrisk.experiments.protocol import GROWTHS, run_trials, summarise
-    from ordinalrisk.experiments.tables import rules_table
-
-    experiment = simulated.EXPERIMENT
-    with terminal.progress() as progress:
-        progress.add_task("Training the network", total=None)
-        X, y = simulated_classes(seed=seed)
-        scores = simulated.network_scores(X, y, seed)
-    outcomes = run_trials(
-        scores.proba(),
-        scores.y,
-        experiment.scenarios,
-        growths=GROWTHS,
-        alphas=experiment.alphas,
-        trials=trials,
-        seed=seed,
-    )
-    results = summarise(terminal.track(outcomes, trials, "Calibrating and testing"))
+    from ordinalrisk.display.text_table import Table
 
     console = terminal.printer()
+    with terminal.progress() as progress:
+        progress.add_task("Training the model", total=None)
+        proba, y = _scores(seed)
+    found: dict[tuple[str, float, str], list[tuple[float, float]]] = {}
+    for trial in terminal.track(range(trials), trials, "Calibrating and testing"):
+        for case, risk_and_size in _tested(proba, y, (seed, trial)):
+            found.setdefault(case, []).append(risk_and_size)
+    results = [
+        {"loss": loss, "alpha": alpha, "growth": growth, "risk": risk, "size": size}
+        for (loss, alpha, growth), each in found.items()
+        for risk, size in [[sum(column) / trials for column in zip(*each, strict=True)]]
+    ]
+    header = ("loss", "alpha", *(text for rule in _GROWTHS for text in (f"{rule} risk", "size")))
+    cells: dict[tuple[str, str], list[str]] = {}
+    for result in results:
+        line = cells.setdefault((result["loss"], f"{result['alpha']:.2f}"), [])
+        line += [f"{result['risk']:.4f}", f"{result['size']:.2f}"]
     terminal.print_table(
         console,
-        rules_table(results, experiment, ""),
-        f"Risk of each growth rule and mean size of its sets, averaged over random halves of "
-        f"{len(scores.y):,} simulated rows (trials: {trials})",
+        Table("", header, [(*case, *numbers) for case, numbers in cells.items()]),
+        f"Mean loss (risk) and mean number of labels in a set (size) on {len(y) // 2:,} test rows for three "
+        f"growth rules (random halves: {trials})",
     )
-    terminal.print_sentences(console, _reading(results))
-
-    document = {
-        "experiment": experiment.name,
-        "package_version": __version__,
-        "seed": seed,
-        "trials": trials,
-        "rows": len(scores.y),
-        "scenarios": {name: loss.to_dict() for name, loss in experiment.scenarios.items()},
-        "results": [asdict(result) for result in results],
-    }
-    written = ["results.json"]
+    terminal.print_sentences(
+        console,
+        [
+            "The risk is at most alpha in expectation for every rule, and varies around that from half to "
+            "half. The size is what the promise costs: the frontier rule needs the fewest labels where the "
+            "probabilities are right."
+        ],
+    )
+    document = {"package_version": __version__, "seed": seed, "trials": trials, "results": results}
     with terminal.writing_to(out):
         terminal.write_json(document, out / "results.json")
+    written = ["results.json"]
     console.print()
     if not no_pictures and terminal.can_draw(console):
-        from ordinalrisk.experiments import demo_figures, figures
-
         with terminal.progress() as progress, terminal.writing_to(out):
             progress.add_task("Drawing the pictures", total=None)
-            pictures = demo_figures.demo_pictures(X, y, scores, results, experiment, seed)
-            for name, figure in pictures.items():
-                figures.save(figure, out / f"{name}.png")
-                written.append(f"{name}.png")
+            written += _draw(proba, y, seed, out)
     console.print(f"Wrote {', '.join(written)} to {out}")
 
 
-def _reading(results: Sequence[Summary]) -> Iterator[str]:
-    """What the table says, in sentences that follow from its numbers."""
-    highest = max(results, key=lambda result: result.risk - result.alpha)
-    error = "" if highest.risk_se is None else f" (standard error {highest.risk_se:.4f})"
-    yield (
-        "Risk, the mean loss on the test halves, is at most alpha in expectation, and varies around that "
-        f"from half to half. Of the {len(results)} means here, the one furthest above its alpha exceeds it "
-        f"by {max(highest.risk - highest.alpha, 0):.4f}{error}."
-    )
-    size = {(result.scenario, result.alpha, result.growth): result.size for result in results}
-    case = max(
-        ((r.scenario, r.alpha) for r in results), key=lambda c: size[*c, "paper"] - size[*c, "frontier"]
-    )
-    yield (
-        "Size, the mean number of labels in a set, is what that costs. The frontier rule needs "
-        f"{size[*case, 'frontier']:.2f} labels where the paper's needs {size[*case, 'paper']:.2f} "
-        f"({case[0]} at alpha = {case[1]:.2f})."
-    )
-    largest: dict[tuple[str, float], float] = {}
-    for r in results:
-        largest[r.scenario, r.alpha] = max(r.size, largest.get((r.scenario, r.alpha), 1))
-    for scenario, alphas in _grouped(case for case, labels in largest.items() if labels == 1):
-        risk = next(r.risk for r in results if (r.scenario, r.alpha) == (scenario, alphas[-1]))
-        yield (
-            f"{scenario} saturates at {risk:.4f} from alpha = {alphas[0]:.2f} on: "
-            "every set is a single label."
-        )
+def _losses() -> dict[str, Any]:
+    from ordinalrisk.losses.kinds import DivergenceLoss, WeightedLoss
+
+    return {
+        "coverage": WeightedLoss(),
+        "weight i on i": WeightedLoss(range(10)),
+        "double from 5": WeightedLoss([1] * 5 + [2] * 5),
+        "divergence": DivergenceLoss(),
+    }
 
 
-def _grouped(pairs: Iterable[tuple[str, float]]) -> list[tuple[str, list[float]]]:
-    """The distinct second items of each first item, in order of appearance."""
-    groups: dict[str, dict[float, None]] = {}
-    for name, value in pairs:
-        groups.setdefault(name, {})[value] = None
-    return [(name, list(values)) for name, values in groups.items()]
+def _scores(seed: int) -> tuple[Any, Any]:
+    """Probabilities of a model that was trained on other rows, and the true labels."""
+    from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+    from sklearn.model_selection import train_test_split
+
+    from ordinalrisk.datasets import simulated_classes
+
+    X, y = simulated_classes(seed=seed)
+    X_train, X_rest, y_train, y_rest = train_test_split(X, y, train_size=0.2, random_state=seed)
+    return QuadraticDiscriminantAnalysis().fit(X_train, y_train).predict_proba(X_rest), y_rest
+
+
+def _halves(n_rows: int, seed: Any) -> tuple[Any, Any]:
+    import numpy as np
+
+    order = np.random.default_rng(seed).permutation(n_rows)
+    return order[: n_rows // 2], order[n_rows // 2 :]
+
+
+def _tested(
+    proba: Any, y: Any, seed: tuple[int, int]
+) -> Iterator[tuple[tuple[str, float, str], tuple[float, float]]]:
+    """The risk and the size of each loss, alpha and growth rule on one half, calibrated on the other."""
+    from ordinalrisk import metrics
+    from ordinalrisk.controller import RiskController
+
+    calibration, test = _halves(len(y), seed)
+    for name, loss in _losses().items():
+        for growth in _GROWTHS:
+            controller = RiskController(loss, growth=growth).calibrate(proba[calibration], y[calibration])
+            for alpha in _ALPHAS:
+                sets = controller.predict_set(proba[test], alpha=alpha)
+                yield (name, alpha, growth), (metrics.risk(y[test], sets, loss), metrics.mean_size(sets))
+
+
+def _draw(proba: Any, y: Any, seed: int, out: Path) -> list[str]:
+    from ordinalrisk import plots
+    from ordinalrisk.controller import RiskController
+    from ordinalrisk.files.atomic import replacing
+
+    calibration, test = _halves(len(y), (seed, 0))
+    controller = RiskController(alpha=_PICTURED).calibrate(proba[calibration], y[calibration])
+    sets = controller.predict_set(proba[test])
+    pictures: dict[str, Any] = {
+        "intervals.png": plots.plot_intervals(sets, y[test], proba[test]),
+        "sizes.png": plots.plot_set_sizes(sets),
+        "risk_curve.png": plots.plot_risk_curve(controller),
+    }
+    for name, axes in pictures.items():
+        with replacing(out / name) as temporary:
+            axes.figure.savefig(temporary, dpi=120, format="png")
+    return [*pictures]

@@ -289,3 +289,22 @@ def fail(message: str, code: int) -> NoReturn:
     """Say what is wrong on standard error, and end."""
     typer.echo(f"Error: {printable(redacted(message))}", err=True)
     raise typer.Exit(code)
+
+
+def run(app: Any, name: str) -> NoReturn:
+    """Run a command line; an error of usage is one line too."""
+    try:
+        code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
+    except OSError as error:
+        discard_output()
+        typer.echo(f"Error: standard output: {error.strerror}.", err=True)
+        code = 1
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # only what typer raises has one
+            raise
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context is not None else name
+        text = redacted(" ".join(error.format_message().split()))
+        typer.echo(f"Error: {text} See {path} --help.", err=True)
+        code = getattr(error, "exit_code", 2)
+    sys.exit(code if isinstance(code, int) else 0)

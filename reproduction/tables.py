@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ordinalrisk.display.text_table import Table
-from ordinalrisk.experiments.protocol import Experiment, Summary
-from ordinalrisk.experiments.reproduction import RELEASED, Reproduction
-from ordinalrisk.experiments.scores import NORMALISATIONS
 from ordinalrisk.losses.kinds import WeightedLoss
+from reproduction.protocol import Experiment, Summary
+from reproduction.run import RELEASED, Reproduction
+from reproduction.scores import NORMALISATIONS
 
 
 def published_table(reproduction: Reproduction) -> Table:

@@ -9,16 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.controller import RiskController
-from ordinalrisk.experiments.figures import data_figure, example_rows, interval_figure, size_figure
-from ordinalrisk.experiments.protocol import (
-    CURVE_ALPHAS,
-    Experiment,
-    Summary,
-    halves,
-    run_trials,
-    summarise,
-)
-from ordinalrisk.experiments.scores import Scores
+from reproduction.figures import data_figure, example_rows, interval_figure, size_figure
+from reproduction.protocol import CURVE_ALPHAS, Experiment, Summary, halves, run_trials, summarise
+from reproduction.scores import Scores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ordinalrisk.experiments.reproduction import RELEASED, TOLERANCE, Reproduction
 from ordinalrisk.losses.kinds import WeightedLoss
+from reproduction.run import RELEASED, TOLERANCE, Reproduction
 
 _NOTICEABLE = 0.05  # labels
 

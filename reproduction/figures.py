@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.display.palette import BLUE, FAINT, GREEN, GREY, INK, MUTED, ORANGE, VERMILLION
-from ordinalrisk.experiments.protocol import Summary
 from ordinalrisk.files.atomic import replacing
 from ordinalrisk.prediction.interval_set import IntervalSet
+from reproduction.protocol import Summary
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ordinalrisk.display.text_table import Table
-from ordinalrisk.experiments import remarks
-from ordinalrisk.experiments.reproduction import RELEASED, TOLERANCE, Reproduction
-from ordinalrisk.experiments.tables import (
-    centroid_table,
-    class_tables,
-    published_table,
-    rules_tables,
-    weight_table,
-)
+from reproduction import remarks
+from reproduction.run import RELEASED, TOLERANCE, Reproduction
+from reproduction.tables import centroid_table, class_tables, published_table, rules_tables, weight_table
 
 _PICTURES = {
     "data": "The data: points of ten ordered classes",

@@ -13,18 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.display.palette import FAINT, GREEN, INK, ORANGE, PURPLE, SKY, VERMILLION
-from ordinalrisk.experiments.figures import (
-    WIDTH,
-    class_axis,
-    head,
-    name_panel,
-    panels,
-    size_figure,
-    wrapped,
-)
-from ordinalrisk.experiments.protocol import Experiment, Summary
-from ordinalrisk.experiments.reproduction import RELEASED, Centroids, RealisedRisks, Reproduction
 from ordinalrisk.losses.kinds import DivergenceLoss
+from reproduction.figures import WIDTH, class_axis, head, name_panel, panels, size_figure, wrapped
+from reproduction.protocol import Experiment, Summary
+from reproduction.run import RELEASED, Centroids, RealisedRisks, Reproduction
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

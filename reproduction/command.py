@@ -1,4 +1,4 @@
-"""``ordinalrisk reproduce``: the paper's experiments beside their published numbers."""
+"""``python -m reproduction``: the paper's experiments beside their published numbers."""
 
 from __future__ import annotations
 
@@ -18,18 +18,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
 
-    from ordinalrisk.datasets.images import ImageData
-    from ordinalrisk.experiments.image_scores import SplitImages
-    from ordinalrisk.experiments.protocol import Experiment
-    from ordinalrisk.experiments.reproduction import Reproduction
-    from ordinalrisk.experiments.scores import Scores
+    from reproduction.image_scores import SplitImages
+    from reproduction.images import ImageData
+    from reproduction.protocol import Experiment
+    from reproduction.run import Reproduction
+    from reproduction.scores import Scores
 
-_OUT = Path("reproduction")
+_OUT = Path("reproduced")
 _WHERE = {
     "utkface": "docs/scores/utkface.csv.gz in the source repository has those of a model trained on it",
     "diabetic-retinopathy": "the authors' scores are in the repository that the paper names, "
     "github.com/yx8njit/ordinal-conformal-risk-control",
 }
+
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 class Which(StrEnum):
@@ -51,6 +54,8 @@ class Run(NamedTuple):
     file: Path | None = None
 
 
+@app.command()
+@terminal.stoppable
 def reproduce(
     which: Annotated[Which, typer.Argument(help="Which experiment.")],
     scores: Annotated[
@@ -95,10 +100,10 @@ def reproduce(
 
     \b
     Examples:
-      ordinalrisk reproduce simulated
-      ordinalrisk reproduce diabetic-retinopathy --scores diabetic_retinopathy.csv
-      ordinalrisk reproduce utkface --images UTKFace.zip
-      ordinalrisk reproduce all --scores a.csv --scores b.csv --trials 10
+      python -m reproduction simulated
+      python -m reproduction diabetic-retinopathy --scores grades.csv
+      python -m reproduction utkface --images UTKFace.zip
+      python -m reproduction all --scores a.csv --scores b.csv --trials 10
     """  # noqa: D301
     terminal.require_trials_and_seed(trials, seed)
     _require_options(which, growth or [], images or [], epochs)
@@ -107,9 +112,9 @@ def reproduce(
     if json is not None:
         terminal.require_writable_file(json, "--json")
 
-    from ordinalrisk.experiments import reproduction
-    from ordinalrisk.experiments.page import page
-    from ordinalrisk.experiments.protocol import GROWTHS
+    from reproduction import run as reproduction
+    from reproduction.page import page
+    from reproduction.protocol import GROWTHS
 
     console = terminal.printer()
     try:
@@ -176,7 +181,7 @@ def _runs(
     out: Path,
 ) -> list[Run]:
     """What to run, in the order of the paper's tables; files are read before anything is trained."""
-    from ordinalrisk.experiments.scores import read_scores
+    from reproduction.scores import read_scores
 
     modules = _modules()
     wanted = list(modules) if which is Which.all else [which.value]
@@ -228,9 +233,9 @@ def _with_images(
     out: Path,
 ) -> list[Run]:
     """The runs, those with scores of these images with the images to show; a new one if none has."""
-    from ordinalrisk.experiments.held_out import write_split
-    from ordinalrisk.experiments.image_scores import train_and_score
-    from ordinalrisk.experiments.scores import write_scores
+    from reproduction.held_out import write_split
+    from reproduction.image_scores import train_and_score
+    from reproduction.scores import write_scores
 
     known = set(split.data.names)
     shown = [
@@ -255,7 +260,7 @@ def _with_images(
 
 def _simulated_here(seed: int) -> Run:
     from ordinalrisk.datasets import simulated_classes
-    from ordinalrisk.experiments import simulated
+    from reproduction import simulated
 
     with terminal.progress() as progress:
         progress.add_task("Training the network", total=None)
@@ -264,7 +269,7 @@ def _simulated_here(seed: int) -> Run:
 
 
 def _print_result(console: Console, result: Reproduction) -> None:
-    from ordinalrisk.experiments import remarks, tables
+    from reproduction import remarks, tables
 
     scores = result.scores
     console.print(f"{result.experiment.title}: {result.source}", style="bold")
@@ -288,7 +293,7 @@ def _draw(
     runs: Sequence[Run], results: Sequence[Reproduction], out: Path
 ) -> dict[str, list[tuple[str, str]]]:
     """Draw and write every figure; names and paths relative to ``out``, by the key of the scores."""
-    from ordinalrisk.experiments.figures import save
+    from reproduction.figures import save
 
     (out / "figures").mkdir(exist_ok=True)
     pictures: dict[str, list[tuple[str, str]]] = {}
@@ -302,9 +307,9 @@ def _draw(
 
 
 def _figures(runs: Sequence[Run], results: Sequence[Reproduction]) -> Iterator[tuple[str, str, Figure]]:
-    from ordinalrisk.experiments.examples import held_out_examples
-    from ordinalrisk.experiments.figures import data_figure
-    from ordinalrisk.experiments.reproduction_figures import pictures
+    from reproduction.examples import held_out_examples
+    from reproduction.experiment_figures import pictures
+    from reproduction.figures import data_figure
 
     for run, result in zip(runs, results, strict=True):
         if run.points is not None:
@@ -332,7 +337,7 @@ def _notes(runs: Sequence[Run], out: Path) -> dict[str, str]:
 
 
 def _modules() -> dict[str, ModuleType]:
-    from ordinalrisk.experiments import diabetic_retinopathy, simulated, utkface
+    from reproduction import diabetic_retinopathy, simulated, utkface
 
     return {module.EXPERIMENT.name: module for module in (simulated, utkface, diabetic_retinopathy)}
 
@@ -368,7 +373,7 @@ def _command(
     out: Path,
 ) -> str:
     """The command as others can type it, without the folders of this machine."""
-    parts = [f"ordinalrisk reproduce {which.value}"]
+    parts = [f"python -m reproduction {which.value}"]
     parts += [f"--scores {_portable(path)}" for path in scores]
     parts += [f"--images {_portable(path)}" for path in images]
     parts += [f"--growth {rule}" for rule in growths]

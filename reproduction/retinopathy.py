@@ -17,14 +17,7 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
-from ordinalrisk.datasets.images import (
-    ImageData,
-    ImageFile,
-    Track,
-    decode_files,
-    is_image_name,
-    require_pillow,
-)
+from reproduction.images import ImageData, ImageFile, Track, decode_files, is_image_name, require_pillow
 
 GRADES = ["No DR", "Mild", "Moderate", "Severe", "Proliferative"]
 """The grades of diabetic retinopathy in order."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ordinalrisk.controller import RiskController
-from ordinalrisk.datasets.images import ImageData
-from ordinalrisk.experiments.protocol import halves
-from ordinalrisk.experiments.reproduction import Reproduction
-from ordinalrisk.experiments.reproduction_figures import Examples
+from reproduction.experiment_figures import Examples
+from reproduction.images import ImageData
+from reproduction.protocol import halves
+from reproduction.run import Reproduction
 
 ALPHA = 0.1
 _EXAMPLES = 6

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ordinalrisk.datasets.images import ImageData, Track
-from ordinalrisk.datasets.retinopathy import GRADES, load_kaggle_retinopathy, load_retinamnist
-from ordinalrisk.experiments.image_scores import SplitImages, split_at_random
-from ordinalrisk.experiments.protocol import Experiment
 from ordinalrisk.losses.kinds import DivergenceLoss, WeightedLoss
+from reproduction.image_scores import SplitImages, split_at_random
+from reproduction.images import ImageData, Track
+from reproduction.protocol import Experiment
+from reproduction.retinopathy import GRADES, load_kaggle_retinopathy, load_retinamnist
 
 EXPERIMENT = Experiment(
     name="diabetic-retinopathy",

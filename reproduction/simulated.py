@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ordinalrisk.experiments.protocol import Experiment
-from ordinalrisk.experiments.scores import Scores
 from ordinalrisk.losses.kinds import DivergenceLoss, WeightedLoss
+from reproduction.protocol import Experiment
+from reproduction.scores import Scores
 
 EXPERIMENT = Experiment(
     name="simulated",

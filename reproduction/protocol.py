@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.calibration.promises import rows_needed, too_few
-from ordinalrisk.experiments.fixed_rows import FixedRows
 from ordinalrisk.growth.rules import GrowthRule
 from ordinalrisk.inputs.numbers import as_fraction
 from ordinalrisk.losses.kinds import DivergenceLoss, IntervalLoss
+from reproduction.fixed_rows import FixedRows
 
 GROWTHS = ("paper", "adaptive", "frontier")
 CURVE_ALPHAS = [k / 200 for k in range(1, 41)]

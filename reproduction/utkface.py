@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from os import PathLike
 
-from ordinalrisk.datasets.images import Track
-from ordinalrisk.datasets.utkface import AGE_GROUPS, load_utkface
-from ordinalrisk.experiments.image_scores import SplitImages, split_at_random
-from ordinalrisk.experiments.protocol import Experiment
 from ordinalrisk.losses.kinds import DivergenceLoss, WeightedLoss
+from reproduction.faces import AGE_GROUPS, load_utkface
+from reproduction.image_scores import SplitImages, split_at_random
+from reproduction.images import Track
+from reproduction.protocol import Experiment
 
 EXPERIMENT = Experiment(
     name="utkface",

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.datasets.images import ImageData
-from ordinalrisk.experiments.held_out import hold_out
-from ordinalrisk.experiments.protocol import Track
-from ordinalrisk.experiments.scores import Scores
+from reproduction.held_out import hold_out
+from reproduction.images import ImageData
+from reproduction.protocol import Track
+from reproduction.scores import Scores
 
 _DIGITS = 5  # of the logits, here and so in the file: beyond float32's own error, and half the size
 
@@ -56,7 +56,7 @@ def train_and_score(
         ``track(epochs, total, description)`` gives the epochs back, with a progress bar around them.
     """
     try:
-        from ordinalrisk.experiments import resnet
+        from reproduction import resnet
     except ModuleNotFoundError:
         raise ImportError('Training on images needs torch: pip install "ordinalrisk[vision]"') from None
     data, train, held = images.data, images.train, images.held

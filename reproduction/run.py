@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ordinalrisk import metrics
 from ordinalrisk.controller import RiskController
-from ordinalrisk.experiments.protocol import (
+from ordinalrisk.selection.choose_alpha import SizeNotAttainedError, alpha_for_size
+from reproduction.protocol import (
     CURVE_ALPHAS,
     GROWTHS,
     Experiment,
@@ -26,8 +27,7 @@ from ordinalrisk.experiments.protocol import (
     sorted_once,
     summarise,
 )
-from ordinalrisk.experiments.scores import NORMALISATIONS, Scores
-from ordinalrisk.selection.choose_alpha import SizeNotAttainedError, alpha_for_size
+from reproduction.scores import NORMALISATIONS, Scores
 
 RELEASED = "min_shift"  # what the paper's released code does in place of a softmax
 _PROBABILITIES = "softmax"

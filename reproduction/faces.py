@@ -16,14 +16,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from ordinalrisk.datasets.images import (
-    ImageData,
-    ImageFile,
-    Track,
-    decode_files,
-    groups_of_copies,
-    is_image_name,
-)
+from reproduction.images import ImageData, ImageFile, Track, decode_files, groups_of_copies, is_image_name
 
 AGE_GROUPS = [f"{age}-{age + 4}" for age in range(0, 100, 5)]
 """The twenty age groups in order, of five years each."""

@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 
 from ordinalrisk import RiskController, metrics
-from ordinalrisk.experiments import diabetic_retinopathy, simulated, utkface
-from ordinalrisk.experiments.protocol import GROWTHS, halves, run_trials
-from ordinalrisk.experiments.reproduction import reproduce
-from ordinalrisk.experiments.scores import read_scores
-from ordinalrisk.experiments.tables import Table
+from reproduction import diabetic_retinopathy, simulated, utkface
+from reproduction.protocol import GROWTHS, halves, run_trials
+from reproduction.run import reproduce
+from reproduction.scores import read_scores
+from reproduction.tables import Table
 
 SCORES = Path(__file__).parents[1] / "docs" / "scores"
 PAPER = Path(os.environ.get("ORDINALRISK_DATA", ".")) / "paper_scores"
