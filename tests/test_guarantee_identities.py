@@ -10,7 +10,7 @@ from strategies import LOSSES, RULE_NAMES, exact_losses
 
 import ordinalrisk as orisk
 from ordinalrisk.calibration.confidence_bounds import BOUNDS
-from ordinalrisk.calibration.promises import share_beyond
+from ordinalrisk.calibration.randomization import share_beyond
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.prediction import predictor
 

@@ -18,7 +18,7 @@ import pytest
 from control_variates import mean_and_error, standardised
 
 import ordinalrisk as orisk
-from ordinalrisk.calibration.promises import share_beyond
+from ordinalrisk.calibration.randomization import share_beyond
 from ordinalrisk.growth.rules import as_growth
 
 DRAWS = 800

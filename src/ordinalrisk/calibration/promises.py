@@ -136,21 +136,6 @@ def _rounded_down(numerator: int, denominator: int) -> float:
     return near if top * denominator <= numerator * bottom else math.nextafter(near, -math.inf)
 
 
-def share_beyond(curve: RiskCurve, alpha: Fraction) -> Fraction:
-    """The share of new rows that may leave out the labels at the threshold itself, so that no budget is left.
-
-    With it the expected loss lies within ``B / (n + 1)`` of ``alpha`` however many rows tie, if the single
-    labels of ``n + 1`` rows always lose more than ``(n + 1) alpha - B``: a loss that is averaged over the
-    coin is continuous in the threshold.
-    """
-    threshold = expectation_threshold(curve, alpha)
-    if not math.isfinite(threshold):
-        return Fraction(0)  # full sets, or single labels: there is nothing to spend or nothing to spend it on
-    spent = curve.total_loss(threshold)
-    left = loss_budget(alpha, curve.bound, curve.weight) - spent
-    return left / (curve.total_loss(math.nextafter(threshold, math.inf)) - spent)
-
-
 class Promise(ABC):
     """What is promised of the loss of new cases, and the threshold that keeps it."""
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.calibration.accumulate import Calibration, row_weights
-from ordinalrisk.calibration.promises import Promise, ThresholdsByWeight, share_beyond, threshold_by_weight
+from ordinalrisk.calibration.promises import Promise, ThresholdsByWeight, threshold_by_weight
+from ordinalrisk.calibration.randomization import randomized
 from ordinalrisk.display.text_table import listed
 from ordinalrisk.inputs.row_names import RowNames
 
@@ -74,7 +75,10 @@ class Thresholds:
         rows = np.zeros(n_rows, np.int64) if group is None else group
         table = np.vstack([self._strata.table(self.values), np.full(self._strata.n_labels, -math.inf)])
         thresholds = table[rows]  # the last line of the table is for groups that are not known
-        return self._tossed(thresholds, rows, seed) if self._randomize else thresholds
+        if not self._randomize:
+            return thresholds
+        curves = [part.curve for part in self._strata.parts]
+        return randomized(thresholds, rows, curves, self.alphas, seed)
 
     def _require(self, name: str, given: Any, wanted: bool) -> None:
         if wanted and given is None:
@@ -129,22 +133,3 @@ class Thresholds:
                 stacklevel=5,
             )
         return found
-
-    def _tossed(
-        self, thresholds: NDArray[np.float64], rows: NDArray[np.int64], seed: Any
-    ) -> NDArray[np.float64]:
-        """Above the threshold for as many rows as the budget has room for."""
-        shares = [
-            float(math.floor(share_beyond(part.curve, alpha) * 2**53)) / 2**53
-            for part, alpha in zip(self._strata.parts, self.alphas, strict=True)
-        ]
-        coins = _generator(seed).random(len(rows))
-        beyond = coins < np.array([*shares, 0.0])[rows]
-        return np.where(beyond[:, None], np.nextafter(thresholds, math.inf), thresholds)
-
-
-def _generator(seed: Any) -> np.random.Generator:
-    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
-    if not whole and not isinstance(seed, np.random.Generator):
-        raise ValueError(f"seed must be a whole number, 0 or larger, or a numpy Generator; got {seed!r}.")
-    return np.random.default_rng(seed)

@@ -30,8 +30,9 @@ from ordinalrisk.inputs.labels import Classes
 from ordinalrisk.inputs.numbers import as_fraction, from_json, to_json
 from ordinalrisk.inputs.score_columns import ScoreColumns
 from ordinalrisk.losses.cost_table import CostTable
-from ordinalrisk.saving.document import OlderSchema, Schema, naming
-from ordinalrisk.saving.fields import (
+from ordinalrisk.saving.document_with_digests import OlderSchema, Schema, naming
+from ordinalrisk.saving.older_calibrations import SHUFFLED_BY_DATA, from_schema_4
+from ordinalrisk.saving.shared_fields import (
     count_of,
     growth_of,
     names_of,
@@ -40,7 +41,6 @@ from ordinalrisk.saving.fields import (
     saved_names,
     scale_of,
 )
-from ordinalrisk.saving.older_calibrations import SHUFFLED_BY_DATA, from_schema_4
 
 _FIELDS = (
     "classes",

@@ -39,8 +39,8 @@ from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.losses.kinds import as_loss
 from ordinalrisk.prediction.interval_set import IntervalSet
-from ordinalrisk.saving.document import Schema, naming
-from ordinalrisk.saving.fields import count_of, require, saved_names, scale_of, total_of
+from ordinalrisk.saving.document_with_digests import Schema, naming
+from ordinalrisk.saving.shared_fields import count_of, require, saved_names, scale_of, total_of
 
 SCHEMA = Schema(
     "ordinalrisk monitor",

@@ -71,8 +71,8 @@ from ordinalrisk.inputs.splitting import is_whole
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.losses.kinds import as_loss
 from ordinalrisk.prediction.interval_set import IntervalSet
-from ordinalrisk.saving.document import OlderSchema, Schema, naming
-from ordinalrisk.saving.fields import (
+from ordinalrisk.saving.document_with_digests import OlderSchema, Schema, naming
+from ordinalrisk.saving.shared_fields import (
     count_of,
     growth_of,
     require,

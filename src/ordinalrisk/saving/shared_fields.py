@@ -12,7 +12,7 @@ from ordinalrisk.inputs.labels import Classes, as_classes
 from ordinalrisk.inputs.numbers import MOST_ROWS, as_fraction, require_classes
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.losses.kinds import IntervalLoss, loss_from_dict
-from ordinalrisk.saving.document import naming
+from ordinalrisk.saving.document_with_digests import naming
 
 
 def require(holds: bool, otherwise: str) -> None:
