@@ -37,7 +37,7 @@ def _files(*patterns: str) -> list[Path]:
 
 
 PAGES = _files("*.md", "examples/*.md", "docs/**/*.md", "docs/**/*.rst")
-MODULES = _files("src/**/*.py")
+MODULES = _files("src/**/*.py", "reproduction/*.py")
 SCRIPTS = _files("docs/**/*.py", "examples/*.py", "examples/*.sh")
 TEXTS = _files(
     "docs/pages/*/*.txt", "examples/*.txt", "docs/**/*.toml", "src/**/*.schema.json", "CITATION.cff"

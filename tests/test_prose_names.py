@@ -18,6 +18,7 @@ from prose import ALL, MODULES, ROOT, name_of, pieces
 
 import ordinalrisk
 from ordinalrisk.cli import app
+from reproduction.command import app as reproduction
 
 DOTTED = re.compile(r"(?<![\w/.@-])(?:orisk|ordinalrisk)(?:\.[A-Za-z_]\w*)+")
 FILES = (".json", ".md", ".py", ".html", ".csv")
@@ -186,7 +187,10 @@ def wrong_keywords(fragment):
 GROUP = typer.main.get_command(app)
 OPTIONS = {
     name: {"--help", *(option for each in command.params for option in (*each.opts, *each.secondary_opts))}
-    for name, command in GROUP.commands.items()
+    for name, command in [
+        *GROUP.commands.items(),
+        ("python -m reproduction", typer.main.get_command(reproduction)),
+    ]
 }
 OF_ALL = {"--help", *(option for each in GROUP.params for option in each.opts)}
 

@@ -86,7 +86,7 @@ os.fsync = synced
 }
 RUN = "\nfrom ordinalrisk.__main__ import run\nrun()\n"
 AT_ANY_MOMENT = """
-import contextlib, importlib, random, signal
+import atexit, contextlib, importlib, random, signal
 from ordinalrisk import cli
 from ordinalrisk.jobs import streaming
 from ordinalrisk.files.interrupting import end_when_asked
@@ -117,6 +117,7 @@ def outcome(folder, number, moment):
         sys.setprofile(None)
         if not moment:
             print(*sys.modules, calls, flush=True)
+        atexit._run_exitfuncs()  # as at the end of any process
         os._exit(0)
 
 for _ in range(2):

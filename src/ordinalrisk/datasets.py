@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = ["simulated_classes"]
+
 
 def simulated_classes(
     n_per_class: int = 2000, n_classes: int = 10, seed: int = 0

@@ -8,6 +8,7 @@ waiting for any other thread.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import socket
@@ -75,9 +76,19 @@ def end_when_asked() -> None:
         threading.Thread(target=work, daemon=True).start()
     signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
 
+    received: list[int] = []
+
     def pass_on(number: int, _: object) -> None:  # another library may have taken the descriptor
+        received.append(number)
         with suppress(OSError):
             sender.send(bytes([number]))
+
+    def stay() -> None:
+        """Whoever was interrupted at the end of the work has its exit code too: another thread ends us."""
+        if received:
+            time.sleep(2 * _SECONDS_TO_TIDY_UP)
+
+    atexit.register(stay)
 
     watched = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
     for number in watched:
