@@ -99,7 +99,7 @@ def _jobs(scores: Path, calibration: Path) -> dict[str, Callable[[], Any]]:
 
     from ordinalrisk.controller import RiskController
     from ordinalrisk.files.readers import ROWS_AT_ONCE, opened
-    from ordinalrisk.jobs import streaming
+    from ordinalrisk.jobs import one_file
 
     controller = RiskController.load(calibration)
     columns = controller.columns_
@@ -111,11 +111,11 @@ def _jobs(scores: Path, calibration: Path) -> dict[str, Callable[[], Any]]:
     def predict(suffix: str) -> None:
         with opened(scores) as source:
             target = scores.with_name(f"timed.{suffix}")
-            streaming.predict(controller, streaming.FileRows(source, columns), target)
+            one_file.predict(controller, one_file.FileRows(source, columns), target)
 
     def evaluate() -> None:
         with opened(scores) as source:
-            streaming.evaluate(controller, streaming.FileRows(source, columns, controller.classes_.tolist()))
+            one_file.evaluate(controller, one_file.FileRows(source, columns, controller.classes_.tolist()))
 
     return {
         "predict, to Parquet, reading": lambda: read(SCORES),

@@ -88,22 +88,22 @@ def compare_files(folder: Path, seconds_each: float) -> dict[str, Any]:
     from ordinalrisk import RiskController
     from ordinalrisk.files.readers import opened
     from ordinalrisk.inputs.score_columns import ScoreColumns
-    from ordinalrisk.jobs import cluster, streaming
+    from ordinalrisk.jobs import many_files, one_file
 
     places = sorted(map(str, (folder / "parts").glob("*.parquet")))
     columns, classes = ScoreColumns(tuple(SCORES), "label"), list(range(K))
     schema = parquet.read_schema(places[0])
-    labelled = cluster.Files(places, columns, schema, classes)
-    unlabelled = cluster.Files(places, columns, schema)
-    whole = cluster.Files([str(folder / "whole.parquet")], columns, schema, classes)
-    whole_unlabelled = cluster.Files(whole.places, columns, schema)
+    labelled = many_files.Files(places, columns, schema, classes)
+    unlabelled = many_files.Files(places, columns, schema)
+    whole = many_files.Files([str(folder / "whole.parquet")], columns, schema, classes)
+    whole_unlabelled = many_files.Files(whole.places, columns, schema)
     here, there = folder / "here", folder / "there"
     here.mkdir()
 
     def new() -> RiskController:
         return RiskController(alpha=ALPHA, classes=classes)
 
-    def calibrate(files: cluster.Files) -> RiskController:
+    def calibrate(files: many_files.Files) -> RiskController:
         spec = new().spec
         calibrator = spec.calibrator(classes)
         for index in range(len(files.places)):
@@ -112,35 +112,35 @@ def compare_files(folder: Path, seconds_each: float) -> dict[str, Any]:
                     calibrator.add(batch.proba, batch.labels, batch.extras)
         return RiskController.of(spec, calibrator.finish(columns))
 
-    def predict(files: cluster.Files) -> int:
+    def predict(files: many_files.Files) -> int:
         n_labels = 0
         for index, place in enumerate(files.places):
             with files.rows(index) as rows:
-                n_labels += streaming.predict(controller, rows, here / Path(place).name).n_labels
+                n_labels += one_file.predict(controller, rows, here / Path(place).name).n_labels
         return n_labels
 
-    def evaluate(files: cluster.Files) -> Any:
+    def evaluate(files: many_files.Files) -> Any:
         parts = []
         for index in range(len(files.places)):
             with files.rows(index) as rows:
-                parts.append(streaming.counted(controller, rows))
-        return streaming.Counted.merged(parts).evaluated(controller)
+                parts.append(one_file.counted(controller, rows))
+        return one_file.Counted.merged(parts).evaluated(controller)
 
     with _timed_cluster() as (_, start):
-        controller = cluster.calibrate(new(), labelled)
+        controller = many_files.calibrate(new(), labelled)
         _require_equal("thresholds", controller.threshold_, calibrate(labelled).threshold_)
-        found = cluster.predict(controller, unlabelled, str(there)).n_labels
+        found = many_files.predict(controller, unlabelled, str(there)).n_labels
         _require_equal("numbers of labels", found, predict(unlabelled))
         jobs: dict[str, Callable[[], Any]] = {
             "calibrate, file by file": lambda: calibrate(labelled),
             "calibrate, one file": lambda: calibrate(whole),
-            "calibrate, cluster": lambda: cluster.calibrate(new(), labelled),
+            "calibrate, cluster": lambda: many_files.calibrate(new(), labelled),
             "predict, file by file": lambda: predict(unlabelled),
             "predict, one file": lambda: predict(whole_unlabelled),
-            "predict, cluster": lambda: cluster.predict(controller, unlabelled, str(there)),
+            "predict, cluster": lambda: many_files.predict(controller, unlabelled, str(there)),
             "evaluate, file by file": lambda: evaluate(labelled),
             "evaluate, one file": lambda: evaluate(whole),
-            "evaluate, cluster": lambda: cluster.evaluate(controller, labelled),
+            "evaluate, cluster": lambda: many_files.evaluate(controller, labelled),
         }
         times = best_in_turns(jobs, seconds_each)
     with opened(whole.places[0]) as source:

@@ -116,7 +116,7 @@ def _rates(folder: Path, rows: int) -> Numbers:
     from ordinalrisk.files.readers import opened
     from ordinalrisk.files.writers import writing
     from ordinalrisk.inputs.score_columns import ScoreColumns
-    from ordinalrisk.jobs import streaming
+    from ordinalrisk.jobs import one_file
 
     proba, y = ordinal_scores(rows, K)
     names = [f"p{k}" for k in range(K)]
@@ -129,9 +129,9 @@ def _rates(folder: Path, rows: int) -> Numbers:
     controller = RiskController(alpha=ALPHA, classes=classes).calibrate(proba, y)
     calibrator = PartsCalibrator(controller.spec, controller.classes_)
 
-    def batches() -> list[streaming.Rows]:
+    def batches() -> list[one_file.Rows]:
         with opened(path) as source:
-            file_rows = streaming.FileRows(source, columns, classes)
+            file_rows = one_file.FileRows(source, columns, classes)
             with file_rows.batches() as found:
                 return [*found]
 
@@ -144,7 +144,7 @@ def _rates(folder: Path, rows: int) -> Numbers:
         return collector.finish()
 
     def sets() -> list[Any]:
-        predictor = streaming.Predictor(controller)
+        predictor = one_file.Predictor(controller)
         return [predictor.sets(batch) for batch in held]
 
     def tally() -> StratumLosses:

@@ -112,9 +112,9 @@ def reproduce(
     if json is not None:
         terminal.require_writable_file(json, "--json")
 
-    from reproduction import run as reproduction
     from reproduction.page import page
     from reproduction.protocol import GROWTHS
+    from reproduction.run import reproduce as run_experiment
 
     console = terminal.printer()
     try:
@@ -122,7 +122,7 @@ def reproduce(
         results = []
         for run in runs:
             with terminal.noting_warnings(console):
-                result = reproduction.reproduce(
+                result = run_experiment(
                     run.experiment,
                     run.scores,
                     growths=growth or GROWTHS,

@@ -85,12 +85,11 @@ def rules(
         terminal.write_json(document, out / "results.json")
     console.print()
     if not no_pictures and terminal.can_draw(console):
-        from reproduction import figures
-        from reproduction import rule_figures as demo_figures
+        from reproduction import figures, rule_figures
 
         with terminal.progress() as progress, terminal.writing_to(out):
             progress.add_task("Drawing the pictures", total=None)
-            pictures = demo_figures.demo_pictures(X, y, scores, results, experiment, seed)
+            pictures = rule_figures.demo_pictures(X, y, scores, results, experiment, seed)
             for name, figure in pictures.items():
                 figures.save(figure, out / f"{name}.png")
                 written.append(f"{name}.png")

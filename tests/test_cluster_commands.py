@@ -19,7 +19,7 @@ from rows_in_parts import make_small
 from test_commands import GRADES, refusal, succeeds
 from worker_processes import local_cluster
 
-from ordinalrisk.jobs import cluster as files
+from ordinalrisk.jobs import many_files as files
 
 N_ROWS = 360
 CLASSES = ["--classes", ",".join(GRADES), "--scores", "p0,p1,p2,p3", "--label", "y"]

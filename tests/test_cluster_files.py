@@ -30,8 +30,8 @@ import ordinalrisk as orisk
 from ordinalrisk.cli import clusters
 from ordinalrisk.execution.dask import connecting
 from ordinalrisk.files import readers
-from ordinalrisk.jobs import cluster as files
-from ordinalrisk.jobs import streaming
+from ordinalrisk.jobs import many_files as files
+from ordinalrisk.jobs import one_file
 from ordinalrisk.report import ReportSummary
 
 bucket = test_places.bucket
@@ -728,14 +728,14 @@ def test_merging_leaves_the_parts_as_they_are(options, here, table):
     for path in sorted(Path("parts").iterdir()):
         with readers.opened(path) as source:
             where, known = controller.columns_, controller.calibration_.strata.groups
-            rows = streaming.FileRows(source, where, controller.classes_.tolist(), groups=known)
-            counted.append(streaming.counted(controller, rows))
+            rows = one_file.FileRows(source, where, controller.classes_.tolist(), groups=known)
+            counted.append(one_file.counted(controller, rows))
             summaries.append(ReportSummary(controller, first_row=first))
-            streaming.summarise(summaries[-1], rows, controller.classes_)
+            one_file.summarise(summaries[-1], rows, controller.classes_)
             first += counted[-1].n_rows
 
     def count():
-        whole = streaming.Counted.merged(counted)
+        whole = one_file.Counted.merged(counted)
         losses = whole.losses
         parts = range(len(controller.thresholds_))
         realised = [losses.realised(part) for part in parts]

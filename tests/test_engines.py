@@ -24,7 +24,7 @@ from ordinalrisk.files.formats import FileError, format_by_first_bytes, format_b
 from ordinalrisk.files.readers import opened
 from ordinalrisk.inputs.matrix import RowError
 from ordinalrisk.inputs.score_columns import ScoreColumns
-from ordinalrisk.jobs import streaming
+from ordinalrisk.jobs import one_file
 from ordinalrisk.saving import calibration_file
 
 FORMATS = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
@@ -52,7 +52,7 @@ def cut(monkeypatch, rows_at_once, bytes_at_once):
 def read_in_batches(path, where=WHERE, classes=range(K), **options):
     with (
         opened(Path(path)) as source,
-        streaming.FileRows(source, where, classes, **options).batches() as batches,
+        one_file.FileRows(source, where, classes, **options).batches() as batches,
     ):
         return list(batches)
 
@@ -91,8 +91,8 @@ def test_a_calibration_does_not_depend_on_the_cut(name, loss, growth, folder, mo
     for sizes in ((131_072, 1 << 23), (7, 400)):
         cut(monkeypatch, *sizes)
         with opened(Path(name)) as source:
-            by_file = streaming.calibrate(
-                orisk.RiskController(loss, 0.1, growth, range(K)), streaming.FileRows(source, WHERE, range(K))
+            by_file = one_file.calibrate(
+                orisk.RiskController(loss, 0.1, growth, range(K)), one_file.FileRows(source, WHERE, range(K))
             )
         assert by_file.threshold_ == expected.threshold_
         assert by_file.data_blake3_ == expected.data_blake3_
@@ -110,10 +110,8 @@ def test_predictions_and_counts_do_not_depend_on_the_cut(name, folder, monkeypat
     for sizes in ((131_072, 1 << 23), (7, 400)):
         cut(monkeypatch, *sizes)
         with opened(Path(name)) as source:
-            losses, calibrated_on = streaming.evaluate(
-                controller, streaming.FileRows(source, WHERE, range(K))
-            )
-            done = streaming.predict(controller, streaming.FileRows(source, WHERE), folder / f"out.{name}")
+            losses, calibrated_on = one_file.evaluate(controller, one_file.FileRows(source, WHERE, range(K)))
+            done = one_file.predict(controller, one_file.FileRows(source, WHERE), folder / f"out.{name}")
         assert calibrated_on
         assert losses.tally.risk(controller.loss, 0.95) == metrics.risk(labels, sets, confidence=0.95)
         assert done == (N_ROWS, sets.size.sum(), (sets.size == 1).sum(), 0)
@@ -220,7 +218,7 @@ def test_a_label_that_is_none_is_located(column, row, value, folder):
     write_table(pa.table({"p0": [1.0] * n_rows, "p1": [0.0] * n_rows, "y": column}), "rows.parquet")
     controller = orisk.RiskController(alpha=0.1, classes=[0, 1])
     with opened(Path("rows.parquet")) as source, pytest.raises(FileError) as error:
-        streaming.calibrate(controller, streaming.FileRows(source, ScoreColumns(("p0", "p1"), "y"), [0, 1]))
+        one_file.calibrate(controller, one_file.FileRows(source, ScoreColumns(("p0", "p1"), "y"), [0, 1]))
     assert str(error.value).startswith(f"rows.parquet: row {row}, column 'y': the label ")
     assert value in str(error.value)
 
@@ -464,7 +462,7 @@ def test_compressed_files_are_read_as_they_were_written(ending, folder, rows):
     for plain in ("csv", "jsonl"):
         target = Path(f"sets.{plain}.{ending}")
         with opened(Path("rows.parquet")) as source:
-            streaming.predict(controller, streaming.FileRows(source, WHERE, keep=source.schema.names), target)
+            one_file.predict(controller, one_file.FileRows(source, WHERE, keep=source.schema.names), target)
         assert target.read_bytes()[:4] != (b'"p0"' if plain == "csv" else b'{"p0')
         [batch] = read_in_batches(target)
         assert np.array_equal(batch.proba, rows[0])
@@ -549,8 +547,8 @@ def predicted(kept, target, name="rows.arrow", **options):
     table = pa.table({"p0": [0.5] * len(kept), "kept": kept, "p1": [0.5] * len(kept)})
     write_table(table, name)
     with opened(Path(name)) as source:
-        rows = streaming.FileRows(source, ScoreColumns(("p0", "p1"), ""), keep=["kept"])
-        streaming.predict(controller, rows, Path(target), **options)
+        rows = one_file.FileRows(source, ScoreColumns(("p0", "p1"), ""), keep=["kept"])
+        one_file.predict(controller, rows, Path(target), **options)
     return Path(target)
 
 
@@ -628,8 +626,8 @@ def test_json_text_that_looks_like_a_time_stays_as_it_is(folder):
     Path("rows.jsonl").write_text("".join(json.dumps(item) + "\n" for item in objects))
     controller = orisk.RiskController(alpha=0.1).calibrate([[0.5, 0.5]] * 20, [0, 1] * 10)
     with opened(Path("rows.jsonl")) as source:
-        rows = streaming.FileRows(source, ScoreColumns(("p0", "p1"), ""), keep=["kept", "in", "of"])
-        streaming.predict(controller, rows, Path("sets.jsonl"))
+        rows = one_file.FileRows(source, ScoreColumns(("p0", "p1"), ""), keep=["kept", "in", "of"])
+        one_file.predict(controller, rows, Path("sets.jsonl"))
     found = [json.loads(line) for line in Path("sets.jsonl").read_text().splitlines()]
     assert [{key: row[key] for key in ("kept", "in", "of")} for row in found] == [
         {key: row[key] for key in ("kept", "in", "of")} for row in objects
@@ -643,8 +641,8 @@ def test_csv_text_stays_as_it_is(folder):
     controller = orisk.RiskController(alpha=0.1).calibrate([[0.5, 0.5]] * 20, [0, 1] * 10)
     for target in ("sets.csv", "sets.parquet", "sets.jsonl"):
         with opened(Path("rows.csv")) as source:
-            rows = streaming.FileRows(source, ScoreColumns(("p0", "p1"), ""), keep=["kept"])
-            streaming.predict(controller, rows, Path(target))
+            rows = one_file.FileRows(source, ScoreColumns(("p0", "p1"), ""), keep=["kept"])
+            one_file.predict(controller, rows, Path(target))
         assert [row["kept"] for row in read_rows(Path(target).read_bytes(), target)] == values
 
 
@@ -660,11 +658,11 @@ def test_polars_files_are_read(folder, rows):
     for name in ("rows.arrow", "rows.parquet"):
         with opened(Path(name)) as source:
             assert columns.chosen(source, columns.Asked(), None, silent) == (WHERE, names)
-            file_rows = streaming.FileRows(source, WHERE, names, keep=["y", "id"])
-            by_file = streaming.calibrate(orisk.RiskController(alpha=0.1, classes=names), file_rows)
+            file_rows = one_file.FileRows(source, WHERE, names, keep=["y", "id"])
+            by_file = one_file.calibrate(orisk.RiskController(alpha=0.1, classes=names), file_rows)
             assert by_file.threshold_ == controller.threshold_
             for target in ("sets.csv", "sets.parquet", "sets.arrow", "sets.jsonl"):
-                streaming.predict(by_file, streaming.FileRows(source, WHERE, keep=["y", "id"]), Path(target))
+                one_file.predict(by_file, one_file.FileRows(source, WHERE, keep=["y", "id"]), Path(target))
                 found = read_rows(Path(target).read_bytes(), target)
                 assert [row["y"] for row in found] == [names[k] for k in labels]
                 assert [row["lower"] for row in found] == controller.predict_set(proba).lower.tolist()
@@ -688,8 +686,8 @@ def test_labels_are_written_with_their_type(classes, kind, folder, draw):
     controller = orisk.RiskController(alpha=0.2, classes=named).calibrate(proba, [named[k] for k in labels])
     write_table(score_table(proba, labels), "rows.parquet")
     with opened(Path("rows.parquet")) as source:
-        rows = streaming.FileRows(source, ScoreColumns(SCORES[:3], ""))
-        streaming.predict(controller, rows, Path("sets.arrow"))
+        rows = one_file.FileRows(source, ScoreColumns(SCORES[:3], ""))
+        one_file.predict(controller, rows, Path("sets.arrow"))
     table = pa.ipc.open_file("sets.arrow").read_all()
     assert table.schema.types == [kind, kind, pa.int8()]
     sets = controller.predict_set(proba)
@@ -713,7 +711,7 @@ def test_nothing_is_read_any_more_after_an_error(error, folder, monkeypatch, row
 
     with opened(Path("rows.csv")) as source:
         with pytest.raises((RuntimeError, FileError)):
-            read_and_raise(streaming.FileRows(source, WHERE, range(K)))
+            read_and_raise(one_file.FileRows(source, WHERE, range(K)))
         assert threading.active_count() == before < seen[-1]
         assert next(seen[0], None) is None
 
@@ -725,7 +723,7 @@ def test_row_groups_are_few(folder, monkeypatch, rows):
     controller = orisk.RiskController(alpha=0.1).calibrate(*rows)
     write_table(score_table(*rows), "rows.csv")
     with opened(Path("rows.csv")) as source:
-        streaming.predict(controller, streaming.FileRows(source, WHERE), Path("sets.parquet"))
+        one_file.predict(controller, one_file.FileRows(source, WHERE), Path("sets.parquet"))
     metadata = parquet.ParquetFile("sets.parquet").metadata
     groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     assert sum(groups) == N_ROWS
@@ -761,9 +759,9 @@ def test_reading_ahead_gives_the_items_and_then_the_error():
             seen.append(item)
 
     with pytest.raises(KeyError):
-        see(streaming._ahead(items()))
+        see(one_file._ahead(items()))
     assert seen == list(range(5))
-    assert list(streaming._ahead([])) == []
+    assert list(one_file._ahead([])) == []
 
 
 def test_work_behind_is_done_in_order_and_its_error_comes_up():
@@ -775,7 +773,7 @@ def test_work_behind_is_done_in_order_and_its_error_comes_up():
         done.append(item)
 
     def work_on(items):
-        with streaming._behind(until_two) as work:
+        with one_file._behind(until_two) as work:
             for item in items:
                 work(item)
 

@@ -13,7 +13,7 @@ from test_commands import COMMAND, refusal, succeeds
 
 from ordinalrisk.files import locking
 from ordinalrisk.files.locking import InUseError, locked
-from ordinalrisk.jobs import streaming
+from ordinalrisk.jobs import one_file
 
 LOCK = Path(".watch.json.lock")
 
@@ -78,13 +78,13 @@ def test_where_there_are_no_locks_a_state_that_another_changed_is_not_replaced(s
         succeeds("monitor", state, "cal.json", "old.csv")
         before = 100
     monkeypatch.setattr(locking, "fcntl", None)
-    finish = streaming.Predictor.finish
+    finish = one_file.Predictor.finish
 
     def meanwhile(predictor):
-        monkeypatch.setattr(streaming.Predictor, "finish", finish)
+        monkeypatch.setattr(one_file.Predictor, "finish", finish)
         succeeds("monitor", state, "cal.json", "january.csv")
 
-    monkeypatch.setattr(streaming.Predictor, "finish", meanwhile)
+    monkeypatch.setattr(one_file.Predictor, "finish", meanwhile)
     assert refusal(1, "monitor", state, "cal.json", "february.csv") == (
         f"{state}: another process changed it, so nothing was saved; run this command again."
     )

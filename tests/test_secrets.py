@@ -14,7 +14,7 @@ from ordinalrisk.cli import run
 from ordinalrisk.files.formats import FileError
 from ordinalrisk.files.places import StoredFile, expanded
 from ordinalrisk.files.redacting import redacted
-from ordinalrisk.jobs import cluster as files
+from ordinalrisk.jobs import many_files as files
 
 USER, PASSWORD, SIGNATURE = "AKIAUSER", "pass/w0rd+SECRET", "c1f2/SECRET+sig=="
 SECRETS = (USER, "SECRET", "c1f2")

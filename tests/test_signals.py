@@ -88,7 +88,7 @@ RUN = "\nfrom ordinalrisk.__main__ import run\nrun()\n"
 AT_ANY_MOMENT = """
 import atexit, contextlib, importlib, random, signal
 from ordinalrisk import cli
-from ordinalrisk.jobs import streaming
+from ordinalrisk.jobs import one_file
 from ordinalrisk.files.interrupting import end_when_asked
 from ordinalrisk.growth.kernels import cpu
 list(cpu.compile_ahead())
@@ -213,7 +213,7 @@ def test_an_interrupted_local_cluster_ends_with_all_its_processes(here, rows):
         shutil.copy(rows, here / f"rows-{i}.parquet")
     script = """
 import glob, signal
-from ordinalrisk.jobs import cluster as files
+from ordinalrisk.jobs import many_files as files
 
 def watched(*_):
     import psutil

@@ -17,8 +17,8 @@ from distributed.utils import get_mp_context
 
 from ordinalrisk.execution.part_steps import PartSteps
 from ordinalrisk.files import readers
-from ordinalrisk.jobs import cluster as files
-from ordinalrisk.jobs import streaming
+from ordinalrisk.jobs import many_files as files
+from ordinalrisk.jobs import one_file
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def local_cluster(n_workers=2):
 
 # What follows runs on workers.
 
-REAL = {"opened": readers.opened, "sets": streaming.Predictor.sets, "sizes": PartSteps.sizes}
+REAL = {"opened": readers.opened, "sets": one_file.Predictor.sets, "sizes": PartSteps.sizes}
 
 
 def hide_ordinalrisk():
@@ -60,7 +60,7 @@ def slow_down(seconds):
         time.sleep(seconds)
         return REAL["opened"](*given)
 
-    streaming.Predictor.sets, files.opened = sets, opened
+    one_file.Predictor.sets, files.opened = sets, opened
 
 
 def die_once(marker):

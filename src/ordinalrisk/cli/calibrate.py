@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ordinalrisk.files.places import StoredFile
     from ordinalrisk.files.readers import Source
     from ordinalrisk.inputs.score_columns import ScoreColumns
-    from ordinalrisk.jobs.cluster import Files
+    from ordinalrisk.jobs.many_files import Files
 
 _MOST_THRESHOLDS = 40
 
@@ -148,7 +148,7 @@ def calibrate(
     from ordinalrisk.files import columns
     from ordinalrisk.files.readers import opened
     from ordinalrisk.growth.rules import GROWTH_RULES, as_growth
-    from ordinalrisk.jobs import streaming
+    from ordinalrisk.jobs import one_file
     from ordinalrisk.losses.words import loss_in_words
 
     given = options.names(classes)
@@ -175,8 +175,8 @@ def calibrate(
         with _in_options(), terminal.noting_warnings(console):
             if cluster is None:
                 with terminal.row_progress(source, "Calibrating") as progress:
-                    rows = streaming.FileRows(source, where, labels, progress=progress)
-                    calibrated = streaming.calibrate(controller, rows, ratios)
+                    rows = one_file.FileRows(source, where, labels, progress=progress)
+                    calibrated = one_file.calibrate(controller, rows, ratios)
             else:
                 more = options.numbers(more_alphas, "--more-alphas") or []
                 files = _files(places, where, source, labels, input_format)
@@ -198,7 +198,7 @@ def _files(
     places: list[str], where: ScoreColumns, source: Source, labels: list[Any], given_format: str | None
 ) -> Files:
     from ordinalrisk.calibration.combinations import require_parts_suffice
-    from ordinalrisk.jobs.cluster import Files
+    from ordinalrisk.jobs.many_files import Files
 
     used = {"clusters": where.cluster, "sample_weight": where.weight}
     require_parts_suffice(name for name, column in used.items() if column is not None)
@@ -208,7 +208,7 @@ def _files(
 def _on_cluster(
     controller: RiskController, files: Files, cluster: str, class_weight: Any, more_alphas: list[Any]
 ) -> RiskController:
-    from ordinalrisk.jobs.cluster import calibrate
+    from ordinalrisk.jobs.many_files import calibrate
 
     with clusters.working_on(cluster, "Calibrating", len(files.places)) as progress:
         return calibrate(

@@ -78,7 +78,7 @@ def compare(
     from ordinalrisk.files.readers import opened
     from ordinalrisk.growth.rules import require_valid
     from ordinalrisk.inputs.random_rows import RandomRows
-    from ordinalrisk.jobs import streaming
+    from ordinalrisk.jobs import one_file
     from ordinalrisk.losses.kinds import WeightedLoss
     from ordinalrisk.selection import compare as comparing
 
@@ -96,7 +96,7 @@ def compare(
             losses[costs.name] = options.table_loss(costs, labels)
         drawn, n_rows = RandomRows(sample, seed), 0
         with terminal.row_progress(source, "Reading") as progress:
-            rows = streaming.FileRows(source, where, labels, progress=progress)
+            rows = one_file.FileRows(source, where, labels, progress=progress)
             with rows.batches() as batches:
                 for batch in batches:
                     require_valid(batch.proba)

@@ -69,7 +69,7 @@ def evaluate(
     from ordinalrisk.evaluation.evaluation import stratum_risks, verdict_on
     from ordinalrisk.files import columns
     from ordinalrisk.files.readers import opened
-    from ordinalrisk.jobs import streaming
+    from ordinalrisk.jobs import one_file
     from ordinalrisk.losses.words import loss_in_words
     from ordinalrisk.report.measured import measured
 
@@ -94,16 +94,18 @@ def evaluate(
         with terminal.noting_warnings(console):
             if cluster is None:
                 with terminal.row_progress(source, "Evaluating") as progress:
-                    rows = streaming.FileRows(source, where, classes, progress=progress, groups=known)
-                    losses, calibrated_on = streaming.evaluate(controller, rows, risk, seed=seed)
+                    rows = one_file.FileRows(source, where, classes, progress=progress, groups=known)
+                    losses, calibrated_on = one_file.evaluate(controller, rows, risk, seed=seed)
             else:
-                from ordinalrisk.jobs import cluster as files
+                from ordinalrisk.jobs import many_files
 
                 with clusters.working_on(cluster, "Evaluating", len(places)) as done:
-                    many = files.Files(
+                    many = many_files.Files(
                         places, where, source.schema, classes, given_format=input_format, groups=known
                     )
-                    losses, calibrated_on = files.evaluate(controller, many, risk, seed=seed, progress=done)
+                    losses, calibrated_on = many_files.evaluate(
+                        controller, many, risk, seed=seed, progress=done
+                    )
     tally = losses.tally
     numbers = measured(tally, controller.loss)
     verdict = verdict_on(losses, guarantee, calibrated_on=calibrated_on)

@@ -59,7 +59,7 @@ def monitor(
 
     from ordinalrisk.files import columns
     from ordinalrisk.files.readers import opened
-    from ordinalrisk.jobs import streaming
+    from ordinalrisk.jobs import one_file
 
     controller = options.loaded(saved, verify)
     options.require_seed(seed, controller)
@@ -87,10 +87,10 @@ def monitor(
                     with_label=True,
                     needs=columns.needed(controller.calibration_, for_test=False),
                 )
-                predictor = streaming.Predictor(controller, seed=seed)
+                predictor = one_file.Predictor(controller, seed=seed)
                 groups = controller.calibration_.strata.groups
                 with terminal.noting_warnings(console), terminal.row_progress(source, "Watching") as progress:
-                    rows = streaming.FileRows(
+                    rows = one_file.FileRows(
                         source, where, classes.tolist(), progress=progress, groups=groups
                     )
                     with rows.batches() as batches:

@@ -78,7 +78,7 @@ def predict(
     from ordinalrisk.files import columns
     from ordinalrisk.files.formats import format_by_name
     from ordinalrisk.files.readers import opened
-    from ordinalrisk.jobs import streaming
+    from ordinalrisk.jobs import one_file
 
     if safe_csv and cluster is None and (output_format or format_by_name(out) or "csv") != "csv":
         terminal.fail("--safe-csv: the output is not CSV; leave it out.", code=2)
@@ -106,12 +106,12 @@ def predict(
             terminal.note(warning)
         with terminal.writing_to(written), terminal.noting_warnings(console):
             if cluster is not None:
-                from ordinalrisk.jobs import cluster as files
+                from ordinalrisk.jobs import many_files
 
                 with clusters.working_on(cluster, "Predicting", len(places)) as done:
-                    predicted = files.predict(
+                    predicted = many_files.predict(
                         controller,
-                        files.Files(
+                        many_files.Files(
                             places,
                             where,
                             source.schema,
@@ -130,9 +130,9 @@ def predict(
                     )
             else:
                 with terminal.row_progress(source, "Predicting") as progress:
-                    predicted = streaming.predict(
+                    predicted = one_file.predict(
                         controller,
-                        streaming.FileRows(
+                        one_file.FileRows(
                             source,
                             where,
                             keep=kept,
@@ -148,7 +148,7 @@ def predict(
                         seed=seed,
                         safe_csv=safe_csv,
                     )
-            streaming.warn_of_uncertified(predicted.n_uncertified, predicted.n_rows)
+            one_file.warn_of_uncertified(predicted.n_uncertified, predicted.n_rows)
     n_rows = predicted.n_rows
     console.print(
         f"{n_rows:,} {'row' if n_rows == 1 else 'rows'}, "

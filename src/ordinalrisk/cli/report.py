@@ -67,7 +67,7 @@ def report(
 
     from ordinalrisk.files import columns
     from ordinalrisk.files.readers import opened
-    from ordinalrisk.jobs import streaming
+    from ordinalrisk.jobs import one_file
     from ordinalrisk.report import ReportSummary
 
     controller = options.loaded(saved, verify)
@@ -90,18 +90,18 @@ def report(
         if cluster is None:
             summary = ReportSummary(controller, seed=seed)
             with terminal.row_progress(source, "Reading test rows") as progress:
-                rows = streaming.FileRows(
+                rows = one_file.FileRows(
                     source, where, classes.tolist(), keep=shown[:6], progress=progress, groups=known
                 )
-                streaming.summarise(summary, rows, classes)
+                one_file.summarise(summary, rows, classes)
         else:
-            from ordinalrisk.jobs import cluster as files
+            from ordinalrisk.jobs import many_files
 
             with clusters.working_on(cluster, "Reading", len(places)) as done:
-                many = files.Files(
+                many = many_files.Files(
                     places, where, source.schema, classes.tolist(), shown[:6], input_format, known
                 )
-                summary = files.summary_of(controller, many, seed=seed, progress=done)
+                summary = many_files.summary_of(controller, many, seed=seed, progress=done)
         with terminal.progress() as bar:
             bar.add_task("Summarising", total=None)
             found = summary.finish(saved.name, _named(places), where.to_dict())

@@ -14,7 +14,7 @@ from ordinalrisk.inputs.device import beside, on_device, to_host
 from ordinalrisk.inputs.labels import Classes, as_classes, class_indices
 from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.inputs.splitting import is_whole
-from ordinalrisk.prediction import notebook_view as html_repr
+from ordinalrisk.prediction import notebook_view
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -305,7 +305,7 @@ class IntervalSet:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return html_repr.interval_set_html(self)
+        return notebook_view.interval_set_html(self)
 
 
 def _positions(values: Any, name: str) -> NDArray[np.int32]:

@@ -35,7 +35,7 @@ from ordinalrisk.files.places import exists, join, located, name_of, names_in, r
 from ordinalrisk.files.readers import Source, opened
 from ordinalrisk.inputs.labels import as_classes
 from ordinalrisk.inputs.score_columns import ScoreColumns
-from ordinalrisk.jobs import streaming
+from ordinalrisk.jobs import one_file
 from ordinalrisk.report import ReportSummary
 
 MANIFEST = "_ordinalrisk.json"
@@ -65,7 +65,7 @@ class Files:
     given_format : str, optional
         The format of all files.
     groups, unseen_groups
-        As for :class:`ordinalrisk.jobs.streaming.FileRows`.
+        As for :class:`ordinalrisk.jobs.one_file.FileRows`.
     """
 
     places: Sequence[str]
@@ -90,11 +90,11 @@ class Files:
             yield source
 
     @contextmanager
-    def rows(self, index: int) -> Iterator[streaming.FileRows]:
+    def rows(self, index: int) -> Iterator[one_file.FileRows]:
         """The rows of one of the files."""
         with self.source(index) as source:
             self._require_alike(source)
-            yield streaming.FileRows(
+            yield one_file.FileRows(
                 source,
                 self.columns,
                 self.classes,
@@ -163,13 +163,13 @@ def evaluate(
     *,
     seed: int | None = None,
     progress: Progress = lambda done: None,
-) -> streaming.Evaluated:
+) -> one_file.Evaluated:
     """How the rows of all files, whose labels are known, were predicted."""
     controller = _at(controller, alpha)
     how, read = shared(controller), shared(files)
     first = first_rows(files) if seed is not None else [0] * len(files.places)
     parts = [losses_of_file(how, read, i, seed, row) for i, row in enumerate(first)]
-    counted: streaming.Counted = _merged(files, parts, streaming.Counted.merged, progress)
+    counted: one_file.Counted = _merged(files, parts, one_file.Counted.merged, progress)
     if not counted.n_rows:
         raise FileError(f"{_all(files)} no rows.")
     return counted.evaluated(controller)
@@ -202,7 +202,7 @@ def predict(
     seed: int | None = None,
     safe_csv: bool = False,
     progress: Progress = lambda done: None,
-) -> streaming.Predicted:
+) -> one_file.Predicted:
     """Write a file of intervals into a folder for each of the files, and a list of them when all are there.
 
     What an earlier run wrote for the same files is replaced, so that a run can be repeated; other files in
@@ -220,8 +220,8 @@ def predict(
         for i, row in enumerate(first)
     ]
     with undone_if_interrupted(lambda: _tidy_up(folder, names)):
-        done: tuple[streaming.Predicted, ...] = _computed(files, parts, progress)
-    predicted = streaming.Predicted(*map(sum, zip(*done, strict=True)))
+        done: tuple[one_file.Predicted, ...] = _computed(files, parts, progress)
+    predicted = one_file.Predicted(*map(sum, zip(*done, strict=True)))
     if not predicted.n_rows:
         raise FileError(f"{_all(files)} no rows.")
     _tidy_up(folder, names)
@@ -352,7 +352,7 @@ def _require_here(folder: str, names: Sequence[str]) -> None:
 
 
 def _write_manifest(
-    controller: RiskController, folder: str, names: Sequence[str], done: Sequence[streaming.Predicted]
+    controller: RiskController, folder: str, names: Sequence[str], done: Sequence[one_file.Predicted]
 ) -> None:
     """Say that all is there."""
     document = {
@@ -396,10 +396,10 @@ def steps_of_file(calibrator: PartsCalibrator, files: Files, index: int) -> Part
 @delayed(pure=False)
 def losses_of_file(
     controller: RiskController, files: Files, index: int, seed: int | None, first_row: int
-) -> streaming.Counted:
+) -> one_file.Counted:
     """What is kept of one file's rows."""
     with files.rows(index) as rows:
-        return streaming.counted(controller, rows, seed=seed, first_row=first_row)
+        return one_file.counted(controller, rows, seed=seed, first_row=first_row)
 
 
 @delayed(pure=False)
@@ -409,7 +409,7 @@ def summary_of_file(
     """What a report keeps of one file's rows."""
     summary = ReportSummary(controller, seed=seed, first_row=first_row)
     with files.rows(index) as rows:
-        streaming.summarise(summary, rows, controller.classes_)
+        one_file.summarise(summary, rows, controller.classes_)
     return summary
 
 
@@ -424,10 +424,10 @@ def prediction_of_file(
     seed: int | None,
     first_row: int,
     safe_csv: bool,
-) -> streaming.Predicted:
+) -> one_file.Predicted:
     """Write the intervals of one file's rows, once all files are known to be alike."""
     with files.rows(index) as rows:
-        return streaming.predict(
+        return one_file.predict(
             controller,
             rows,
             located(target),
