@@ -117,6 +117,8 @@ def outcome(folder, number, moment):
         sys.setprofile(None)
         if not moment:
             print(*sys.modules, calls, flush=True)
+        elif calls < moment:  # a quick run had fewer calls: then it is struck at its end
+            os.kill(os.getpid(), number)
         atexit._run_exitfuncs()  # as at the end of any process
         os._exit(0)
 
