@@ -71,6 +71,28 @@ def synced(file):
     strike_and_stay()
 os.fsync = synced
 """,
+    "a file is created while others are removed": """
+from ordinalrisk.files import interrupting
+ending, created = threading.Event(), threading.Event()
+end, opened = interrupting._end, os.open
+
+def ended(code):
+    ending.set()
+    created.wait(5)
+    end(code)
+
+def struck(path, *rest, **more):
+    if not str(path).endswith(".tmp"):
+        return opened(path, *rest, **more)
+    strike()
+    ending.wait(0.5)
+    try:
+        return opened(path, *rest, **more)
+    finally:
+        created.set()
+
+interrupting._end, os.open = ended, struck
+""",
     "the interpreter exits": """
 import atexit
 atexit.register(strike_and_stay)

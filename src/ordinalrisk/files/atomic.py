@@ -14,7 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TypeVar, overload
 
-from ordinalrisk.files.interrupting import undone_if_interrupted
+from ordinalrisk.files.interrupting import creating, undone_if_interrupted
 from ordinalrisk.files.places import StoredFile, located
 
 try:
@@ -109,9 +109,10 @@ def _created(target: Path, mode: int | None) -> Iterator[Path]:
         file: int | None = None
         with undone_if_interrupted(temporary.unlink):
             try:
-                file = os.open(
-                    temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600
-                )
+                with creating:
+                    file = os.open(
+                        temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600
+                    )
                 if mode is not None:
                     temporary.chmod(mode | stat.S_IWUSR)
                 if fcntl is None:

@@ -27,6 +27,9 @@ _CLEAR_LINE_SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"
 _undo: dict[object, Callable[[], object]] = {}
 _is_ending = threading.Lock()
 
+creating = threading.Lock()
+"""Hold it while you create what an undo would remove: nothing is created once the undoing has begun."""
+
 
 @contextmanager
 def undone_if_interrupted(undo: Callable[[], object]) -> Iterator[None]:
@@ -57,7 +60,8 @@ def temporary_folder(within: str | None = None) -> Iterator[str]:
 
     folder = os.path.join(within or tempfile.gettempdir(), f"ordinalrisk-{secrets.token_hex(8)}")
     with undone_if_interrupted(lambda: shutil.rmtree(folder, ignore_errors=True)):
-        os.mkdir(folder, 0o700)
+        with creating:
+            os.mkdir(folder, 0o700)
         try:
             yield folder
         finally:
@@ -113,6 +117,7 @@ def _wait(receiver: socket.socket, asked: SimpleQueue[int]) -> None:
 
 def _tidy_up(asked: SimpleQueue[int]) -> NoReturn:
     code = asked.get()
+    creating.acquire()  # never released
     for undo in list(_undo.values()):
         with suppress(Exception):
             undo()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from ordinalrisk.files.atomic import stem
-from ordinalrisk.files.interrupting import undone_if_interrupted
+from ordinalrisk.files.interrupting import creating, undone_if_interrupted
 
 try:
     import fcntl
@@ -43,11 +43,13 @@ def locked(path: Path) -> Iterator[None]:
         return
     target = path.resolve()
     lock = target.with_name(f".{stem(target.name)}.lock")
-    file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
-    while not _is_ours(file, lock):  # the process that held it removed it before we did
-        os.close(file)
-        file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
-    with undone_if_interrupted(lock.unlink):
+    with ExitStack() as stack:
+        with creating:
+            file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+            while not _is_ours(file, lock):  # the process that held it removed it before we did
+                os.close(file)
+                file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+            stack.enter_context(undone_if_interrupted(lock.unlink))
         try:
             yield
         finally:
