@@ -76,7 +76,7 @@ def _calibrate(scores: Path, calibration: Path) -> None:
     from pyarrow import parquet
 
     from ordinalrisk.controller import RiskController
-    from ordinalrisk.inputs.score_columns import ScoreColumns
+    from ordinalrisk.inputs.column_roles import ScoreColumns
 
     few = next(parquet.ParquetFile(scores).iter_batches(ROWS_TO_CALIBRATE))
     controller = RiskController(alpha=ALPHA).calibrate(few.select(SCORES), few.column("label"))

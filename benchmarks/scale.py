@@ -87,7 +87,7 @@ def compare_files(folder: Path, seconds_each: float) -> dict[str, Any]:
 
     from ordinalrisk import RiskController
     from ordinalrisk.files.readers import opened
-    from ordinalrisk.inputs.score_columns import ScoreColumns
+    from ordinalrisk.inputs.column_roles import ScoreColumns
     from ordinalrisk.jobs import many_files, one_file
 
     places = sorted(map(str, (folder / "parts").glob("*.parquet")))

@@ -115,7 +115,7 @@ def _rates(folder: Path, rows: int) -> Numbers:
     from ordinalrisk.execution.calibrating_parts import PartsCalibrator
     from ordinalrisk.files.readers import opened
     from ordinalrisk.files.writers import writing
-    from ordinalrisk.inputs.score_columns import ScoreColumns
+    from ordinalrisk.inputs.column_roles import ScoreColumns
     from ordinalrisk.jobs import one_file
 
     proba, y = ordinal_scores(rows, K)

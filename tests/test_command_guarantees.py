@@ -18,7 +18,7 @@ from ordinalrisk import metrics
 from ordinalrisk.calibration.combinations import COMBINES
 from ordinalrisk.cli.options import IN_OPTIONS
 from ordinalrisk.files import readers
-from ordinalrisk.inputs.score_columns import ScoreColumns
+from ordinalrisk.inputs.column_roles import ScoreColumns
 from ordinalrisk.saving import calibration_file
 from ordinalrisk.sequential.monitor import RiskMonitor
 

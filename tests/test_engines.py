@@ -18,12 +18,13 @@ from pyarrow import parquet
 
 import ordinalrisk as orisk
 from ordinalrisk import metrics
-from ordinalrisk.files import columns, readers, writers
-from ordinalrisk.files.columns import position_of_label
+from ordinalrisk.files import find_columns as columns
+from ordinalrisk.files import readers, writers
+from ordinalrisk.files.find_columns import position_of_label
 from ordinalrisk.files.formats import FileError, format_by_first_bytes, format_by_name
 from ordinalrisk.files.readers import opened
+from ordinalrisk.inputs.column_roles import ScoreColumns
 from ordinalrisk.inputs.matrix import RowError
-from ordinalrisk.inputs.score_columns import ScoreColumns
 from ordinalrisk.jobs import one_file
 from ordinalrisk.saving import calibration_file
 

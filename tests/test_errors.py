@@ -19,8 +19,8 @@ from strategies import RULE_NAMES
 
 import ordinalrisk as orisk
 from ordinalrisk import CostTableLoss, DivergenceLoss, IntervalSet, RiskController, WeightedLoss
+from ordinalrisk.inputs.column_roles import ScoreColumns
 from ordinalrisk.inputs.labels import class_indices
-from ordinalrisk.inputs.score_columns import ScoreColumns
 from ordinalrisk.saving.calibration_file import SCHEMA
 
 MANY_ROWS = 45_000  # enough for several threads

@@ -12,7 +12,7 @@ import json, re, sys
 import triton, triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from ordinalrisk.growth.kernels import RULES, blake3_gpu, gpu_clear, gpu_exact
+from ordinalrisk.growth.kernels import RULES, blake3_gpu, gpu_quick_sets, gpu_levels
 
 def ptx(kernel, types, constants, **options):
     types = {name: types.get(name, "constexpr") for name in kernel.arg_names}
@@ -42,11 +42,11 @@ code = {}
 for rule in RULES.values():
     for shape in (0, 2):
         kind = how | {"RULE": rule, "SHAPE": shape, "WEIGHTED": shape == 0}
-        code[f"intervals {rule} {shape}"] = ptx(gpu_exact.intervals_kernel, exact, kind, **exactly)
-code["steps"] = ptx(gpu_exact.steps_kernel, exact, how, **exactly)
-code["missed rows"] = ptx(gpu_exact.missed_rows_kernel, exact, how, **exactly)
-code["levels"] = ptx(gpu_exact.levels_kernel, exact, how | {"SHAPE": 1, "WEIGHTED": False}, **exactly)
-code["points"] = ptx(gpu_exact.point_labels_kernel, exact, how | {"POINT": 1, "SHAPE": 2}, **exactly)
+        code[f"intervals {rule} {shape}"] = ptx(gpu_levels.intervals_kernel, exact, kind, **exactly)
+code["steps"] = ptx(gpu_levels.steps_kernel, exact, how, **exactly)
+code["missed rows"] = ptx(gpu_levels.missed_rows_kernel, exact, how, **exactly)
+code["levels"] = ptx(gpu_levels.levels_kernel, exact, how | {"SHAPE": 1, "WEIGHTED": False}, **exactly)
+code["points"] = ptx(gpu_levels.point_labels_kernel, exact, how | {"POINT": 1, "SHAPE": 2}, **exactly)
 found = {
     name: [len(re.findall(r"fma[.]rn[.]f64", text)), len(re.findall(r"[.]ftz", text)),
            sorted(set(re.findall(r"div[.]\\w+[.]f64", text)))]
@@ -54,8 +54,8 @@ found = {
 }
 unequal = {"EQUAL_WEIGHTS": False, "MODE_MATTERS": False}
 for kind in ({}, unequal, {"WEIGHTED": False}, {"K": 100, "CHUNK": 32}):
-    assert ".ftz" not in ptx(gpu_clear.clear_intervals_kernel, clear, glance | kind, num_warps=1)
-ptx(gpu_clear.cheapest_intervals_kernel, clear, glance | {"BLOCK": 128}, num_warps=4)
+    assert ".ftz" not in ptx(gpu_quick_sets.clear_intervals_kernel, clear, glance | kind, num_warps=1)
+ptx(gpu_quick_sets.cheapest_intervals_kernel, clear, glance | {"BLOCK": 128}, num_warps=4)
 print(json.dumps(found))
 """
 

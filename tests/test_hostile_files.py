@@ -21,7 +21,8 @@ from typer.testing import CliRunner
 
 import ordinalrisk as orisk
 from ordinalrisk.cli import app
-from ordinalrisk.files import columns, json_lines
+from ordinalrisk.files import find_columns as columns
+from ordinalrisk.files import json_lines
 from ordinalrisk.files.formats import FileError
 from ordinalrisk.files.json_lines import DEEPEST_NESTING, LONGEST_LINE, WholeLines
 from ordinalrisk.files.readers import opened

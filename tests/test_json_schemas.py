@@ -15,7 +15,7 @@ from rows_in_parts import calibrate_in_parts, make_small
 
 import ordinalrisk as orisk
 from ordinalrisk.growth.rules import GROWTH_RULES, POINT_RULES
-from ordinalrisk.inputs.score_columns import ScoreColumns
+from ordinalrisk.inputs.column_roles import ScoreColumns
 from ordinalrisk.saving import calibration_file
 from ordinalrisk.sequential import monitor as monitoring
 from ordinalrisk.sequential import online

@@ -4,11 +4,11 @@ import pyarrow as pa
 import pytest
 from file_formats import write_table
 
-from ordinalrisk.files import columns
-from ordinalrisk.files.columns import Asked
+from ordinalrisk.files import find_columns as columns
+from ordinalrisk.files.find_columns import Asked
 from ordinalrisk.files.formats import FileError
 from ordinalrisk.files.readers import opened
-from ordinalrisk.inputs.score_columns import ScoreColumns
+from ordinalrisk.inputs.column_roles import ScoreColumns
 
 SCALE = ["low", "mid", "high"]
 

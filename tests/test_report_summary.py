@@ -315,7 +315,7 @@ def test_columns_that_the_calibration_remembers(draw, tmp_path):
     columns |= {"group": None, "cluster": None, "weight": None}
     found = summarise(setting.controller, setting.proba, setting.y, columns=columns)
     assert found["calibration"]["columns"] == columns
-    from ordinalrisk.inputs.score_columns import ScoreColumns
+    from ordinalrisk.inputs.column_roles import ScoreColumns
 
     remembered = ScoreColumns(("p0", "p1"), "grade", True)
     calibration = replace(setting.controller.calibration_, columns=remembered)

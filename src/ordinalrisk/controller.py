@@ -20,12 +20,12 @@ from ordinalrisk.calibration.row_thresholds import Thresholds
 from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.growth.rules import GrowthRule
 from ordinalrisk.inputs.arrays import to_numpy
+from ordinalrisk.inputs.column_roles import ScoreColumns
 from ordinalrisk.inputs.device import on_device
 from ordinalrisk.inputs.labels import Classes
 from ordinalrisk.inputs.lazy import is_dask
 from ordinalrisk.inputs.numbers import as_fraction, decimal_text
 from ordinalrisk.inputs.row_index import require_same_rows
-from ordinalrisk.inputs.score_columns import ScoreColumns
 from ordinalrisk.losses.kinds import IntervalLoss
 from ordinalrisk.prediction import notebook_view
 from ordinalrisk.prediction.interval_set import IntervalSet

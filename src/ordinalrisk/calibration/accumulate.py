@@ -20,12 +20,12 @@ from ordinalrisk.curves.strata import RowsApart, Strata, Stratum, strata_of
 from ordinalrisk.curves.unit_steps import UnitSteps, exact_weights
 from ordinalrisk.growth.rules import GrowthRule
 from ordinalrisk.inputs.arrays import as_floats, to_numpy
+from ordinalrisk.inputs.column_roles import ScoreColumns
 from ordinalrisk.inputs.device import to_host
 from ordinalrisk.inputs.labels import Classes
 from ordinalrisk.inputs.matrix import RowError
 from ordinalrisk.inputs.numbers import as_fraction
 from ordinalrisk.inputs.row_names import RowNames
-from ordinalrisk.inputs.score_columns import ScoreColumns
 from ordinalrisk.losses.cost_table import CostTable
 
 _SEED_BITS = 53  # so that every reader of JSON has the same number

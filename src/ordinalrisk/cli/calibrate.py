@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ordinalrisk.controller import RiskController
     from ordinalrisk.files.places import StoredFile
     from ordinalrisk.files.readers import Source
-    from ordinalrisk.inputs.score_columns import ScoreColumns
+    from ordinalrisk.inputs.column_roles import ScoreColumns
     from ordinalrisk.jobs.many_files import Files
 
 _MOST_THRESHOLDS = 40
@@ -145,7 +145,7 @@ def calibrate(
     likely = _likely(delta, bound, random_state)
 
     from ordinalrisk.controller import RiskController
-    from ordinalrisk.files import columns
+    from ordinalrisk.files import find_columns
     from ordinalrisk.files.readers import opened
     from ordinalrisk.growth.rules import GROWTH_RULES, as_growth
     from ordinalrisk.jobs import one_file
@@ -157,8 +157,8 @@ def calibrate(
         rule = as_growth(growth) if point is None else GROWTH_RULES[as_growth(growth).name](point)
         if rule.point == "given":
             terminal.fail("--point given: point labels can't be given in a file.", code=2)
-        asked = columns.Asked(scores, label, logits, rescale, group, cluster_col, weight_col)
-        where, labels = columns.chosen(source, asked, given, terminal.note)
+        asked = find_columns.Asked(scores, label, logits, rescale, group, cluster_col, weight_col)
+        where, labels = find_columns.chosen(source, asked, given, terminal.note)
         costs = options.loss_of(loss, weights, positions, power, under, over, natural_units, labels)
         with terminal.noting_warnings(console):
             controller = RiskController(

@@ -73,7 +73,7 @@ def compare(
     if written is not None:
         terminal.require_writable_file(written, "--json", rows_in)
 
-    from ordinalrisk.files import columns
+    from ordinalrisk.files import find_columns
     from ordinalrisk.files.formats import FileError
     from ordinalrisk.files.readers import opened
     from ordinalrisk.growth.rules import require_valid
@@ -86,8 +86,8 @@ def compare(
     alphas = [options.number(text, "--alpha") for text in alpha or ("0.05", "0.1")]
     console = terminal.printer()
     with terminal.bad_data_is_one_line(), opened(rows_in, input_format) as source:
-        asked = columns.Asked(scores, label, logits, rescale)
-        where, labels = columns.chosen(source, asked, given, terminal.note)
+        asked = find_columns.Asked(scores, label, logits, rescale)
+        where, labels = find_columns.chosen(source, asked, given, terminal.note)
         losses: dict[str, Any] = dict(comparing.default_losses(len(labels)))
         if weights is not None:
             losses[f"weights {weights}"] = WeightedLoss(options.numbers(weights, "--weights"))

@@ -67,7 +67,7 @@ def evaluate(
 
     from ordinalrisk.display.wording import cautions
     from ordinalrisk.evaluation.evaluation import stratum_risks, verdict_on
-    from ordinalrisk.files import columns
+    from ordinalrisk.files import find_columns
     from ordinalrisk.files.readers import opened
     from ordinalrisk.jobs import one_file
     from ordinalrisk.losses.words import loss_in_words
@@ -78,15 +78,15 @@ def evaluate(
     classes = controller.classes_.tolist()
     console = terminal.printer()
     with terminal.bad_data_is_one_line(), opened(rows_in, input_format) as source:
-        asked = columns.Asked(scores, label, logits, rescale, group, cluster_col, weight_col)
-        where = columns.found_again(
+        asked = find_columns.Asked(scores, label, logits, rescale, group, cluster_col, weight_col)
+        where = find_columns.found_again(
             source,
             controller.columns_,
             classes,
             asked,
             terminal.note,
             with_label=True,
-            needs=columns.needed(controller.calibration_, for_test=True),
+            needs=find_columns.needed(controller.calibration_, for_test=True),
         )
         risk = options.another_alpha(alpha, controller)
         guarantee = controller.guarantee(risk)

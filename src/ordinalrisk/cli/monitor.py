@@ -57,7 +57,7 @@ def monitor(
     options.require_input(rows_in)
     terminal.require_writable_file(known, "STATE", saved, rows_in)
 
-    from ordinalrisk.files import columns
+    from ordinalrisk.files import find_columns
     from ordinalrisk.files.readers import opened
     from ordinalrisk.jobs import one_file
 
@@ -77,15 +77,15 @@ def monitor(
             watching = watching or _begun(controller, alpha, delta)
             before = watching.n_rows_
             with opened(rows_in, input_format) as source:
-                asked = columns.Asked(scores, label, logits, rescale, group, weight=weight_col)
-                where = columns.found_again(
+                asked = find_columns.Asked(scores, label, logits, rescale, group, weight=weight_col)
+                where = find_columns.found_again(
                     source,
                     controller.columns_,
                     classes.tolist(),
                     asked,
                     terminal.note,
                     with_label=True,
-                    needs=columns.needed(controller.calibration_, for_test=False),
+                    needs=find_columns.needed(controller.calibration_, for_test=False),
                 )
                 predictor = one_file.Predictor(controller, seed=seed)
                 groups = controller.calibration_.strata.groups

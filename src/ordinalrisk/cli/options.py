@@ -224,7 +224,7 @@ def number(text: str, option: str) -> Any:
 
 def alpha_of(text: str, classes: Sequence[Any]) -> Any:
     """The risk, or that of each class: ``0.1`` or ``None=0.1,Mild=0.1,Severe=0.01``."""
-    from ordinalrisk.files.columns import listing, position_of_label
+    from ordinalrisk.files.find_columns import listing, position_of_label
 
     if not is_by_class(text):
         return number(text, "--alpha")

@@ -75,7 +75,7 @@ def predict(
         terminal.require_writable_file(written, "--out", saved, rows_in)
         options.require_format(written, output_format)
 
-    from ordinalrisk.files import columns
+    from ordinalrisk.files import find_columns
     from ordinalrisk.files.formats import format_by_name
     from ordinalrisk.files.readers import opened
     from ordinalrisk.jobs import one_file
@@ -89,16 +89,16 @@ def predict(
     if known is None and unseen_groups != options.UnseenGroups.error:
         terminal.fail("--unseen-groups: the calibration was made without groups; leave it out.", code=2)
     console = terminal.printer(to_error=piped)
-    asked = columns.Asked(scores, None, logits, rescale, group, weight=weight_col)
+    asked = find_columns.Asked(scores, None, logits, rescale, group, weight=weight_col)
     with terminal.bad_data_is_one_line(), opened(rows_in, input_format) as source:
-        where = columns.found_again(
+        where = find_columns.found_again(
             source,
             controller.columns_,
             controller.classes_.tolist(),
             asked,
             terminal.note,
             with_label=False,
-            needs=columns.needed(controller.calibration_, for_test=False),
+            needs=find_columns.needed(controller.calibration_, for_test=False),
         )
         kept = _kept(source, keep, where.scores)
         risk = options.another_alpha(alpha, controller)
@@ -160,7 +160,7 @@ def predict(
 
 
 def _kept(source: Source, asked: str | None, scores: tuple[str, ...]) -> list[str]:
-    from ordinalrisk.files.columns import matching
+    from ordinalrisk.files.find_columns import matching
 
     names: list[str] = source.schema.names
     if asked is None:

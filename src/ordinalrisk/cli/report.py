@@ -65,7 +65,7 @@ def report(
     terminal.require_writable_file(page, "--out", *inputs)
     terminal.require_writable_file(beside, "--out writes the numbers beside the page", *inputs)
 
-    from ordinalrisk.files import columns
+    from ordinalrisk.files import find_columns
     from ordinalrisk.files.readers import opened
     from ordinalrisk.jobs import one_file
     from ordinalrisk.report import ReportSummary
@@ -75,15 +75,15 @@ def report(
     classes = controller.classes_
     console = terminal.printer()
     with terminal.bad_data_is_one_line(), opened(rows_in, input_format) as source:
-        asked = columns.Asked(scores, label, logits, rescale, group, cluster_col, weight_col)
-        where = columns.found_again(
+        asked = find_columns.Asked(scores, label, logits, rescale, group, cluster_col, weight_col)
+        where = find_columns.found_again(
             source,
             controller.columns_,
             classes.tolist(),
             asked,
             terminal.note,
             with_label=True,
-            needs=columns.needed(controller.calibration_, for_test=True),
+            needs=find_columns.needed(controller.calibration_, for_test=True),
         )
         shown = [name for name in source.schema.names if name not in (*where.scores, where.label)]
         known = controller.calibration_.strata.groups

@@ -24,8 +24,8 @@ from ordinalrisk.curves.steps import SortedSteps
 from ordinalrisk.curves.strata import Strata, Stratum
 from ordinalrisk.execution.bracketing import Parts, first_question, windows_around
 from ordinalrisk.execution.part_steps import FirstLook, Key, PartCollector, PartSteps, Sizes
+from ordinalrisk.inputs.column_roles import ScoreColumns
 from ordinalrisk.inputs.labels import Classes
-from ordinalrisk.inputs.score_columns import ScoreColumns
 from ordinalrisk.losses.cost_table import CostTable
 
 NO_STEPS = SortedSteps(np.empty(0), np.empty(0, np.int64), 0)

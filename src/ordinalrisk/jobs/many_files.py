@@ -28,13 +28,13 @@ from ordinalrisk.execution.calibrating_parts import PartsCalibrator
 from ordinalrisk.execution.dask.partitions import AskedPartitions, merged_in_order, shared
 from ordinalrisk.execution.part_steps import PartSteps
 from ordinalrisk.files.atomic import TEMPORARY, replacing, stem
-from ordinalrisk.files.columns import listing
+from ordinalrisk.files.find_columns import listing
 from ordinalrisk.files.formats import FileError, compression_of, format_by_name, renamed
 from ordinalrisk.files.interrupting import undone_if_interrupted
 from ordinalrisk.files.places import exists, join, located, name_of, names_in, remove
 from ordinalrisk.files.readers import Source, opened
+from ordinalrisk.inputs.column_roles import ScoreColumns
 from ordinalrisk.inputs.labels import as_classes
-from ordinalrisk.inputs.score_columns import ScoreColumns
 from ordinalrisk.jobs import one_file
 from ordinalrisk.report import ReportSummary
 

@@ -26,17 +26,17 @@ from ordinalrisk.calibration.accumulate import RowExtras
 from ordinalrisk.calibration.fingerprint import Fingerprint, of_parts
 from ordinalrisk.controller import RiskController
 from ordinalrisk.evaluation.evaluation import StratumLosses
-from ordinalrisk.files.columns import is_missing, is_number, listing, position_of_label, position_of_name
+from ordinalrisk.files.find_columns import is_missing, is_number, listing, position_of_label, position_of_name
 from ordinalrisk.files.formats import FileError, compression_of, format_by_name
 from ordinalrisk.files.places import StoredFile
 from ordinalrisk.files.readers import Source
 from ordinalrisk.files.writers import writing
 from ordinalrisk.growth.kernels.cpu import side_by_side
+from ordinalrisk.inputs.column_roles import ScoreColumns
 from ordinalrisk.inputs.labels import Classes, as_classes, class_indices
 from ordinalrisk.inputs.matrix import RowError
 from ordinalrisk.inputs.random_rows import generator_at
 from ordinalrisk.inputs.row_names import RowNames
-from ordinalrisk.inputs.score_columns import ScoreColumns
 from ordinalrisk.prediction.interval_set import IntervalSet
 from ordinalrisk.probabilities import softmax
 

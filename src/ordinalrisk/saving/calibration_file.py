@@ -26,9 +26,9 @@ from ordinalrisk.curves.steps import SortedSteps
 from ordinalrisk.curves.strata import Strata, Stratum
 from ordinalrisk.curves.unit_steps import UnitSteps
 from ordinalrisk.curves.windows import Window, WindowedSteps
+from ordinalrisk.inputs.column_roles import ScoreColumns
 from ordinalrisk.inputs.labels import Classes
 from ordinalrisk.inputs.numbers import as_fraction, from_json, to_json
-from ordinalrisk.inputs.score_columns import ScoreColumns
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.saving.document_with_digests import OlderSchema, Schema, naming
 from ordinalrisk.saving.older_calibrations import SHUFFLED_BY_DATA, from_schema_4

@@ -4,11 +4,11 @@ Every rule mirrors its namesake in :mod:`ordinalrisk.growth.kernels.reference` a
 float64 arithmetic in the reference's order, with nothing fused. One lane takes one row, a program takes
 tiles of ``BLOCK`` rows, and what a rule needs of a row lies in a workspace that stays in the caches, since
 registers can't be indexed by a label that differs from lane to lane
-(:mod:`ordinalrisk.growth.kernels.gpu_exact`).
+(:mod:`ordinalrisk.growth.kernels.gpu_levels`).
 
 The frontier's intervals, which are what prediction computes, have a way of their own that reads each row
-once and keeps it in registers (:mod:`ordinalrisk.growth.kernels.gpu_clear`). It decides the rows whose set
-rounding can't change, and lists the others for the exact kernel.
+once and keeps it in registers (:mod:`ordinalrisk.growth.kernels.gpu_quick_sets`). It decides the rows whose
+set rounding can't change, and lists the others for the exact kernel.
 """
 
 from __future__ import annotations
@@ -22,13 +22,7 @@ import triton
 import triton.language as tl
 
 from ordinalrisk.growth.kernels import POINTS, RULES, InvalidRow, SameObject
-from ordinalrisk.growth.kernels.gpu_clear import (
-    LARGEST_SAFE,
-    SMALLEST_SAFE,
-    cheapest_intervals_kernel,
-    clear_intervals_kernel,
-)
-from ordinalrisk.growth.kernels.gpu_exact import (
+from ordinalrisk.growth.kernels.gpu_levels import (
     PARTS,
     Findings,
     intervals_kernel,
@@ -36,6 +30,12 @@ from ordinalrisk.growth.kernels.gpu_exact import (
     missed_rows_kernel,
     point_labels_kernel,
     steps_kernel,
+)
+from ordinalrisk.growth.kernels.gpu_quick_sets import (
+    LARGEST_SAFE,
+    SMALLEST_SAFE,
+    cheapest_intervals_kernel,
+    clear_intervals_kernel,
 )
 from ordinalrisk.inputs.arrays import SUM_TOLERANCE
 from ordinalrisk.losses.cost_table import RUNNING, GainTables

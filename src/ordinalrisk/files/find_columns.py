@@ -18,7 +18,7 @@ import pyarrow as pa
 from ordinalrisk.calibration.accumulate import Calibration
 from ordinalrisk.files.formats import FileError
 from ordinalrisk.files.readers import Source
-from ordinalrisk.inputs.score_columns import ScoreColumns
+from ordinalrisk.inputs.column_roles import ScoreColumns
 
 SCORE_PREFIXES = ("p", "proba", "prob", "probability", "probabilities", "score", "scores", "logit", "logits")
 LABEL_NAMES = ("label", "y", "y_true", "truth", "true_label", "target", "grade", "rating", "outcome", "class")
