@@ -16,8 +16,8 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[2] / "src" / "ordinalrisk"
 FRONT_DOOR = "front door"
 PUBLIC = "__init__.py"  # the public names and the version; it belongs to no room
-BOX_WIDTH, BOX_HEIGHT = 168, 46
-GAP_ACROSS, GAP_DOWN = 20, 30
+BOX_WIDTH, BOX_HEIGHT = 196, 46
+GAP_ACROSS, GAP_DOWN, LANE = 20, 30, 12
 CORNER = 8
 MARGIN = 4
 
@@ -112,15 +112,20 @@ def load_rooms() -> Rooms:
         if file == PUBLIC:
             continue
         if name not in rooms:
-            home = PUBLIC if name == FRONT_DOOR else f"{name}/{PUBLIC}"
-            tree = ast.parse((PACKAGE / home).read_text("utf-8"))
-            rooms[name] = Room(ast.get_docstring(tree) or "")
+            rooms[name] = Room(_about(name))
         rooms[name].files.append(file)
     for each in all_imports():
         start, end = room_of(each.file), room_of(each.target)
         if each.runs and start != end and PUBLIC not in (each.file, each.target):
             rooms[start].imports.add(end)
     return _placed(rooms)
+
+
+def _about(name: str) -> str:
+    """What belongs in a room, in its own words."""
+    if name == FRONT_DOOR:
+        return "What users import: the modules at the top of the package."
+    return ast.get_docstring(ast.parse((PACKAGE / name / PUBLIC).read_text("utf-8"))) or ""
 
 
 def circles(rooms: Rooms) -> list[str]:
@@ -182,13 +187,18 @@ def anchor(name: str) -> str:
 
 def diagram(rooms: Rooms) -> str:
     """The picture as SVG; a style sheet gives it its colours."""
-    width = MARGIN + max(_corner(room)[0] for room in rooms.values()) + BOX_WIDTH
+    right = max(_corner(room)[0] for room in rooms.values()) + BOX_WIDTH
+    drawn = drawn_arrows(rooms)
+    long = [(start, end) for start, end in drawn if rooms[end].at[0] - rooms[start].at[0] > 1]
+    lanes = {arrow: right + LANE * (i + 1) for i, arrow in enumerate(long)}
+    width = right + LANE * len(lanes) + MARGIN
     height = MARGIN + max(_corner(room)[1] for room in rooms.values()) + BOX_HEIGHT
-    arrows = [_arrow(rooms[start], rooms[end], start, end) for start, end in drawn_arrows(rooms)]
+    arrows = [_arrow(rooms[start], rooms[end], start, end, lanes.get((start, end))) for start, end in drawn]
     boxes = [_box(name, room) for name, room in rooms.items()]
     return "\n".join(
         [
-            f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-labelledby="rooms-title">',
+            f'<svg viewBox="0 0 {width:g} {height:g}" style="max-width: {width:g}px" role="img" '
+            'aria-labelledby="rooms-title">',
             '<title id="rooms-title">The rooms of the library; arrows point to what is imported</title>',
             '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" '
             'orient="auto-start-reverse"><path d="M0 0 L8 4 L0 8 z"/></marker></defs>',
@@ -215,21 +225,21 @@ def _box(name: str, room: Room) -> str:
     )
 
 
-def _arrow(start: Room, end: Room, name: str, target: str) -> str:
-    """To the top of another box: in the next row by a curve, further down by a gap between columns."""
+def _arrow(start: Room, end: Room, name: str, target: str, lane: float | None) -> str:
+    """To the top of another box: in the next row by a curve, further down by a lane beside all boxes."""
     (x0, y0), (x1, y1) = _corner(start), _corner(end)
-    aside = (x1 > x0) - (x1 < x0)
-    entry = x1 + BOX_WIDTH * (0.5 - 0.3 * aside), y1 - 1
-    if end.at[0] - start.at[0] > 1:
-        side = aside or 1
-        exit_at = x0 + BOX_WIDTH * (0.5 + 0.5 * side), y0 + BOX_HEIGHT / 2
-        gap = exit_at[0] + side * GAP_ACROSS / 2
-        above = y1 - GAP_DOWN / 2
-        path = _rounded([exit_at, (gap, exit_at[1]), (gap, above), (entry[0], above), entry])
+    if lane is None:
+        aside = (x1 > x0) - (x1 < x0)
+        entry = x1 + BOX_WIDTH * (0.5 - 0.3 * aside), y1 - 1
+        leave = x0 + BOX_WIDTH * (0.5 + 0.3 * aside), y0 + BOX_HEIGHT
+        below, above = leave[1] + GAP_DOWN / 2, entry[1] - GAP_DOWN / 2
+        path = f"M{_at(leave)} C{leave[0]:g} {below:g} {entry[0]:g} {above:g} {_at(entry)}"
     else:
-        exit_at = x0 + BOX_WIDTH * (0.5 + 0.3 * aside), y0 + BOX_HEIGHT
-        below, above = exit_at[1] + GAP_DOWN / 2, entry[1] - GAP_DOWN / 2
-        path = f"M{_at(exit_at)} C{exit_at[0]:g} {below:g} {entry[0]:g} {above:g} {_at(entry)}"
+        leave = x0 + BOX_WIDTH * 0.9, y0 + BOX_HEIGHT
+        entry = x1 + BOX_WIDTH * 0.9, y1 - 1
+        below, above = leave[1] + GAP_DOWN / 2, y1 - GAP_DOWN / 2
+        corners = [(leave[0], below), (lane, below), (lane, above), (entry[0], above)]
+        path = _rounded([leave, *corners, entry])
     return f'<path class="arrow" d="{path}" data-from="{name}" data-to="{target}" marker-end="url(#head)"/>'
 
 
