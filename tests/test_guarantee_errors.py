@@ -515,3 +515,12 @@ def test_a_delta_that_was_meant_as_a_confidence_is_warned_of():
         UserWarning, match=r"delta=0\.95 keeps alpha with probability 0\.05 only; .* delta=0\.05"
     ):
         orisk.RiskController(alpha=0.1, delta=0.95)
+
+
+@pytest.mark.parametrize("rows_each", [1, 2, 3])
+def test_groups_that_look_like_patients_are_told_of_clusters(draw, rows_each):
+    proba, y = draw(60, 4)
+    with pytest.warns(UserWarning, match="There are too few rows of") as caught:
+        orisk.RiskController(alpha=0.2).calibrate(proba, y, groups=np.arange(60) // rows_each)
+    told = "if they are patients or other units with several rows, pass them as clusters= instead"
+    assert (told in str(caught[0].message)) == (rows_each < 3)

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import median
 from typing import Any
 
 from ordinalrisk.calibration.promises import HighProbability, Promise, too_few
@@ -15,6 +16,11 @@ from ordinalrisk.display.text_table import listed
 from ordinalrisk.inputs.numbers import decimal_text
 
 _WIDTH = 78
+_TINY = 2
+_PASS_CLUSTERS = (
+    "Most groups have one or two rows: if they are patients or other units with several rows, pass them as "
+    "clusters= instead."
+)
 _BOUNDS = {
     "binomial": "exact binomial bound",
     "hoeffding_bentkus": "Hoeffding-Bentkus bound",
@@ -177,7 +183,16 @@ class Guarantee:
             return ""
         held = "so their sets hold all labels" if self.parts[0].label is None else "so sets always hold them"
         needed = max(part.n_needed for part in self.parts if not part.certified)
-        return f"There are too few {self.unit}s of {listed(names)}, {held}; {needed} would do."
+        few = f"There are too few {self.unit}s of {listed(names)}, {held}; {needed} would do."
+        return f"{few} {_PASS_CLUSTERS}" if self._groups_are_tiny() else few
+
+    def _groups_are_tiny(self) -> bool:
+        """Whether most groups have one or two rows, as patients have."""
+        in_group: dict[Any, int] = {}
+        for part in self.parts:
+            if part.group is not None:
+                in_group[part.group] = in_group.get(part.group, 0) + part.n_rows
+        return bool(in_group) and self.unit == "row" and median(in_group.values()) <= _TINY
 
     @property
     def warning(self) -> str | None:
