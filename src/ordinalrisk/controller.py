@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -399,19 +400,20 @@ class RiskController:
         predictor = self._predictor_at(alpha)
         if alpha is not None:
             _warn_if_uncertified(self._spec, self.calibration_, predictor.thresholds, stacklevel=3)
-        options = {
-            "groups": groups,
-            "unseen_groups": unseen_groups,
-            "sample_weight": sample_weight,
-            "seed": seed,
-            "point_labels": point_labels,
-        }
+        predict: Any = predictor
         if is_dask(proba):
-            from ordinalrisk.execution.dask import collections
+            from ordinalrisk.execution.dask.collections import predicted
 
-            lazy: Any = collections.predicted(predictor, proba, **options)
-            return lazy  # type: ignore[no-any-return]
-        return predictor(proba, **options)
+            predict = partial(predicted, predictor)
+        sets: IntervalSet = predict(
+            proba,
+            groups=groups,
+            unseen_groups=unseen_groups,
+            sample_weight=sample_weight,
+            seed=seed,
+            point_labels=point_labels,
+        )
+        return sets
 
     def guarantee(self, alpha: Any = None) -> Guarantee:
         r"""What holds, in numbers; printed, in words (paper, Theorem 1).

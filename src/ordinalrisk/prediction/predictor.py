@@ -40,9 +40,10 @@ class Predictor:
         point_labels: Any = None,
     ) -> IntervalSet:
         """The set of each row; see :meth:`ordinalrisk.RiskController.predict_set`."""
-        require_same_rows(
-            4, proba=proba, groups=groups, sample_weight=sample_weight, point_labels=point_labels
-        )
+        if not (groups is None and sample_weight is None and point_labels is None):
+            require_same_rows(
+                4, proba=proba, groups=groups, sample_weight=sample_weight, point_labels=point_labels
+            )
         matrix = as_matrix(proba)
         self.require_classes(matrix.shape[1])
         require_column_order(proba, self.calibration.classes)
