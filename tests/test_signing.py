@@ -310,3 +310,16 @@ def test_a_key_that_does_not_verify_is_wrong_usage(scores, keys, name):
     done = run("evaluate", "cal.json", scores, "--verify", keys[0].with_name(name))
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith("Error: --verify: ")
+
+
+@pytest.mark.parametrize("option", ["--sign", "--verify"])
+def test_a_key_at_a_url_is_refused_and_not_repeated(scores, keys, option):
+    assert calibrate(scores, "--sign", keys[0]).exit_code == 0
+    secret = "s3://KEY:SECRET@bucket/key.pem"
+    done = (
+        calibrate(scores, option, secret)
+        if option == "--sign"
+        else run("evaluate", "cal.json", scores, option, secret)
+    )
+    assert (done.exit_code, "SECRET" in done.output + done.stderr) == (2, False)
+    assert f"Error: {option}: a key must be a file on this machine, not a URL" in done.stderr

@@ -8,6 +8,7 @@ bytes of ``cal.json``.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 INSTALL_SIGN = 'pip install "ordinalrisk[sign]"'
 _MAKE = "openssl genpkey -algorithm ed25519 -out private.pem"
 _PUBLIC = "openssl pkey -in private.pem -pubout -out public.pem"
+_URL = re.compile("[A-Za-z][A-Za-z0-9+.-]+:/")  # a Path has one slash where a URL has two
 _SIGNATURE_BYTES = 64
 _MOST_KEY_BYTES = 1 << 14  # a key file has about 120
 
@@ -129,6 +131,8 @@ def _pem(path: str | PathLike[str]) -> bytes:
     """What the file of a key holds."""
     if not isinstance(path, str | PathLike):
         raise SignatureError(f"key must be the path of a key in PEM; got a {type(path).__name__}.")
+    if _URL.match(str(path)):  # which may hold a password, so it is not repeated
+        raise SignatureError("a key must be a file on this machine, not a URL; copy it here.")
     try:
         return _bytes_of(Path(path), _MOST_KEY_BYTES)
     except OSError as error:
