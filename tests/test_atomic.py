@@ -163,3 +163,46 @@ def test_links_in_a_circle_are_an_error_of_the_system(tmp_path):
         write(tmp_path / "a", "new")
     assert error.value.errno == errno.ELOOP
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+
+
+def test_a_handler_of_signals_may_write_while_a_file_is_created(tmp_path, monkeypatch):
+    opened = os.open
+
+    def interrupted(path, *rest, **more):
+        file = opened(path, *rest, **more)
+        if "first" in str(path):
+            with replacing(tmp_path / "second") as temporary:  # as a handler would, in the same thread
+                temporary.write_text("two")
+        return file
+
+    monkeypatch.setattr(os, "open", interrupted)
+    with replacing(tmp_path / "first") as temporary:
+        temporary.write_text("one")
+    assert [(tmp_path / name).read_text() for name in ("first", "second")] == ["one", "two"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_child_may_write_though_its_parent_was_creating_a_file(tmp_path):
+    script = """
+import os, sys, threading, warnings
+warnings.simplefilter("ignore")
+from pathlib import Path
+from ordinalrisk.files.atomic import replacing
+from ordinalrisk.files.interrupting import creating
+held, done = threading.Event(), threading.Event()
+def hold():
+    with creating():
+        held.set()
+        done.wait()
+threading.Thread(target=hold, daemon=True).start()
+held.wait()
+child = os.fork()
+if not child:
+    with replacing(Path("child")) as temporary:
+        temporary.write_text("whole")
+    os._exit(0)
+os.waitpid(child, 0)
+done.set()
+"""
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, timeout=60)
+    assert (tmp_path / "child").read_text() == "whole"

@@ -1081,3 +1081,28 @@ def test_what_is_no_array_is_refused(draw):
 
     with pytest.raises(ValueError, match=r"proba can't be read as an array \(Odd: no\)"):
         RiskController(alpha=0.5).calibrate(Odd(), [0])
+
+
+def test_parameters_that_are_set_before_calibrate_are_checked_by_it(draw):
+    controller = RiskController()
+    controller.loss, controller.growth, controller.alpha = "divergence", "paper", dict.fromkeys(range(4), 0.3)
+    controller.bound = "auto"
+    assert repr(controller)
+    controller.calibrate(*draw(60, 4))
+    assert controller.loss == orisk.DivergenceLoss()
+    assert (controller.growth, controller.condition_on) == (orisk.PaperGrowth(), "label")
+    controller = RiskController()
+    controller.bound = "dkw"
+    assert "RiskController(loss" in repr(controller)  # delta may come next
+    with pytest.raises(ValueError, match="is for delta; give a delta too"):
+        controller.calibrate(*draw(60, 4))
+
+
+def test_a_file_is_loaded_as_a_plain_controller(draw, tmp_path):
+    class Tagged(RiskController):
+        def __init__(self, tag):
+            super().__init__(alpha=0.3)
+            self.tag = tag
+
+    Tagged("x").calibrate(*draw(60, 4)).save(tmp_path / "cal.json")
+    assert type(Tagged.load(tmp_path / "cal.json")) is RiskController

@@ -293,8 +293,6 @@ def test_columns_named_after_the_classes_in_another_order_are_refused(frame, aro
         ([True, False], ["is False", "is True"]),
         ([1.5, 0.5], ["p 0.5", "p 1.5"]),
         (["lo", "mid", "hi"], ["P_HI", "P_LO", "P_MID"]),
-        (range(3), ["p3", "p1", "p2"]),
-        (range(3), ["2018", "2020", "2019"]),
     ],
     ids=str,
 )
@@ -311,6 +309,38 @@ def test_one_other_name_does_not_hide_another_order():
         RiskController(alpha=0.1, classes=NAMES).calibrate(misspelt, np.array(NAMES)[Y])
     right = pd.DataFrame(PROBA, columns=["none", "mlid", "moderate", "severe"])
     RiskController(alpha=0.1, classes=NAMES).calibrate(right, np.array(NAMES)[Y])
+
+
+@pytest.mark.parametrize("names", [["p3", "p1", "p2"], ["2018", "2020", "2019"]], ids=str)
+def test_numbers_in_no_order_are_refused(names):
+    frame = pd.DataFrame(np.full((3, 3), 1 / 3), columns=names)
+    with pytest.raises(ValueError, match=r"are in no order: .*; if they are in it, pass proba.to_numpy\(\)"):
+        RiskController(alpha=0.5).calibrate(frame, [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("classes", "names"),
+    [
+        (range(10, 0, -1), [f"p_{k:02d}" for k in range(10, 0, -1)]),
+        (range(3), [-3, -2, -1]),
+        (range(3), [-1, -2, -3]),
+        (range(4), ["egfr90", "egfr60", "egfr30", "egfr15"]),
+        ([-2, -1, 0], [-1, 0, 1]),
+        ([0.0, 0.5, 1.0], [0.5, 1.0, 1.5]),
+    ],
+    ids=str,
+)
+def test_other_numbers_may_well_be_right(classes, names):
+    K = len(names)
+    frame = pd.DataFrame(np.full((K, K), 1 / K), columns=names)
+    RiskController(alpha=0.5, classes=[*classes]).calibrate(frame, [*classes])
+
+
+def test_capitals_may_tell_classes_apart():
+    frame = pd.DataFrame(np.full((3, 3), 1 / 3), columns=["b", "B", "c"])
+    RiskController(alpha=0.5, classes=["b", "B", "c"]).calibrate(frame, ["b", "B", "c"])
+    with pytest.raises(ValueError, match="columns of proba are in the order"):
+        RiskController(alpha=0.5, classes=["B", "b", "c"]).calibrate(frame, ["b", "B", "c"])
 
 
 def test_the_remedy_names_columns_as_they_are():

@@ -349,7 +349,7 @@ THOUSANDS = {
     "irregular table": lambda: CostTableLoss(SCATTERED.round(4)),
     "table of all digits": lambda: CostTableLoss(SCATTERED, normalize=False),
     "small costs": lambda: CostTableLoss(SCATTERED * 1e-9),
-    "text": lambda: CostTableLoss([[*map(repr, row)] for row in SCATTERED.tolist()]),
+    "text": lambda: CostTableLoss([[*map(repr, row)] for row in SCATTERED.round(4).tolist()]),
     "short floats": lambda: CostTableLoss(SCATTERED.astype(np.float32)),
 }
 

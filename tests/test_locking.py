@@ -31,12 +31,18 @@ def rows_seen(state="watch.json"):
         return json.load(file)["n_rows"]
 
 
+def is_held(lock):
+    """Whether a process has locked the file; where the system does not tell, whether it is there."""
+    held = Path("/proc/locks")
+    return lock.exists() and (not held.exists() or f":{lock.stat().st_ino} " in held.read_text())
+
+
 def waiting_monitor():
     """A monitor that has the state and waits for its rows, which come through a pipe."""
     command = [COMMAND, "monitor", "watch.json", "cal.json", "-", "--input-format", "csv"]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     process = subprocess.Popen(command, **pipes)
-    while not LOCK.exists():
+    while not is_held(LOCK):
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)
     return process

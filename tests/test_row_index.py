@@ -268,3 +268,10 @@ def test_sets_keep_the_index_of_their_rows():
     assert plain.index is None
     assert plain == SETS
     assert plain.contains(LABELS.sample(frac=1, random_state=0)).any()  # sets without an index: by position
+
+
+def test_sets_of_a_classifier_have_the_index_of_its_features():
+    sets = fit("fit").predict_set(FEATURES)
+    assert sets.to_pandas().index.equals(INDEX)
+    with pytest.raises(ValueError, match="in another order"):
+        orisk.metrics.coverage(LABELS.sample(frac=1, random_state=0), sets)

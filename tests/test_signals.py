@@ -73,6 +73,7 @@ os.fsync = synced
 """,
     "a file is created while others are removed": """
 from ordinalrisk.files import interrupting
+interrupting._SECONDS_TO_TIDY_UP = 60
 ending, created = threading.Event(), threading.Event()
 end, opened = interrupting._end, os.open
 

@@ -18,7 +18,7 @@ from ordinalrisk.calibration.combinations import require_parts_suffice, require_
 from ordinalrisk.calibration.guarantees import Guarantee
 from ordinalrisk.calibration.promises import checked_more_alphas
 from ordinalrisk.calibration.row_thresholds import Thresholds
-from ordinalrisk.calibration.spec import Spec
+from ordinalrisk.calibration.spec import OPTIONS, Spec
 from ordinalrisk.growth.rules import GrowthRule
 from ordinalrisk.inputs.arrays import to_numpy
 from ordinalrisk.inputs.column_roles import ScoreColumns
@@ -178,8 +178,6 @@ class RiskController:
     def of(cls, spec: Spec, calibration: Calibration) -> RiskController:
         """A controller with a calibration that was made for ``spec``."""
         controller = cls.__new__(cls)
-        for name in _PARAMETERS:
-            setattr(controller, name, getattr(spec, name))
         return controller._adopted(spec, calibration, spec.thresholds(calibration))
 
     @property
@@ -337,6 +335,7 @@ class RiskController:
 
     def _adopted(self, spec: Spec, calibration: Calibration, thresholds: Thresholds) -> RiskController:
         strata = calibration.strata
+        self.__dict__.update({name: getattr(spec, name) for name in _PARAMETERS})  # as they were checked
         self._spec, self.calibration_ = spec, calibration
         self._predictor = Predictor(spec.growth, calibration, thresholds)
         self.columns_ = calibration.columns
@@ -534,7 +533,7 @@ class RiskController:
         >>> same.predict_set(proba) == controller.predict_set(proba)
         True
         """
-        return cls.of(*calibration_file.read(path, key))
+        return RiskController.of(*calibration_file.read(path, key))
 
     def _predictor_at(self, alpha: Any) -> Predictor:
         """What predicts at a risk, by default the one calibrated for."""
@@ -550,7 +549,7 @@ class RiskController:
             raise NotFittedError("This RiskController is not calibrated yet; call calibrate(proba, y) first.")
 
     def __repr__(self) -> str:
-        options = "".join(f", {name}={getattr(self, name)!r}" for name in self.spec.options)
+        options = "".join(f", {name}={value!r}" for name in OPTIONS if (value := getattr(self, name)))
         text = f"RiskController(loss={self.loss!r}, alpha={self.alpha!r}, growth={self.growth!r}{options})"
         if hasattr(self, "threshold_"):
             found = self.threshold_

@@ -28,7 +28,7 @@ from ordinalrisk.inputs.device import to_host
 from ordinalrisk.inputs.labels import Classes, as_classes, class_indices, ordered_categories, resolve_classes
 from ordinalrisk.inputs.matrix import as_matrix
 from ordinalrisk.inputs.numbers import as_fraction
-from ordinalrisk.inputs.row_index import require_same_rows
+from ordinalrisk.inputs.row_index import require_same_rows, row_index
 from ordinalrisk.inputs.row_names import RowNames
 from ordinalrisk.inputs.splitting import Rows, split_rows
 from ordinalrisk.prediction.interval_set import IntervalSet
@@ -376,7 +376,9 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
           1  2
         """
         proba = self.predict_ordered_proba(X)
-        return self.controller_.predict_set(proba, alpha=alpha, **options)
+        sets = self.controller_.predict_set(proba, alpha=alpha, **options)
+        sets.index = row_index(X)
+        return sets
 
     def guarantee(self, alpha: Any = None) -> Guarantee:
         """What holds for new rows, as :meth:`RiskController.guarantee` has it.

@@ -30,6 +30,8 @@ from ordinalrisk.inputs.splitting import checked_seed
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.losses.kinds import IntervalLoss, as_loss
 
+OPTIONS = ("delta", "condition_on", "randomize")
+
 
 @dataclass(frozen=True)
 class Spec:
@@ -90,12 +92,7 @@ class Spec:
     @property
     def options(self) -> list[str]:
         """The options that are in use, by name."""
-        options = {
-            "delta": self.delta is not None,
-            "condition_on": self.condition_on is not None,
-            "randomize": self.randomize,
-        }
-        return [name for name, used in options.items() if used]
+        return [name for name in OPTIONS if getattr(self, name)]
 
     def at(self, alpha: Any) -> Spec:
         """The same at another risk."""

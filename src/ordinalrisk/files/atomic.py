@@ -109,7 +109,7 @@ def _created(target: Path, mode: int | None) -> Iterator[Path]:
         file: int | None = None
         with undone_if_interrupted(temporary.unlink):
             try:
-                with creating:
+                with creating():
                     file = os.open(
                         temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600
                     )

@@ -27,8 +27,24 @@ _CLEAR_LINE_SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"
 _undo: dict[object, Callable[[], object]] = {}
 _is_ending = threading.Lock()
 
-creating = threading.Lock()
-"""Hold it while you create what an undo would remove: nothing is created once the undoing has begun."""
+_creating = threading.RLock()  # a handler of signals may write a file while another is written
+
+
+@contextmanager
+def creating() -> Iterator[None]:
+    """Create inside this block what an undo would remove: nothing is created once the undoing has begun."""
+    with _creating:
+        yield
+
+
+def _renew_lock() -> None:
+    """In a forked child, which has no thread that could release it."""
+    global _creating
+    _creating = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 @contextmanager
@@ -60,7 +76,7 @@ def temporary_folder(within: str | None = None) -> Iterator[str]:
 
     folder = os.path.join(within or tempfile.gettempdir(), f"ordinalrisk-{secrets.token_hex(8)}")
     with undone_if_interrupted(lambda: shutil.rmtree(folder, ignore_errors=True)):
-        with creating:
+        with creating():
             os.mkdir(folder, 0o700)
         try:
             yield folder
@@ -117,7 +133,7 @@ def _wait(receiver: socket.socket, asked: SimpleQueue[int]) -> None:
 
 def _tidy_up(asked: SimpleQueue[int]) -> NoReturn:
     code = asked.get()
-    creating.acquire()  # never released
+    _creating.acquire(timeout=_SECONDS_TO_TIDY_UP / 2)  # never released; a disk may hang
     for undo in list(_undo.values()):
         with suppress(Exception):
             undo()

@@ -44,7 +44,7 @@ def locked(path: Path) -> Iterator[None]:
     target = path.resolve()
     lock = target.with_name(f".{stem(target.name)}.lock")
     with ExitStack() as stack:
-        with creating:
+        with creating():
             file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
             while not _is_ours(file, lock):  # the process that held it removed it before we did
                 os.close(file)

@@ -13,6 +13,7 @@ from ordinalrisk.inputs import device
 from ordinalrisk.inputs.arrays import is_missing, to_numpy, widened
 from ordinalrisk.inputs.device import on_device, to_host
 from ordinalrisk.inputs.matrix import RowError
+from ordinalrisk.inputs.numbers import is_written_as_number
 
 Classes = NDArray[Any]
 
@@ -118,30 +119,39 @@ def require_column_order(proba: Any, classes: Classes) -> None:
     """Refuse a frame with columns that are named like the classes but stand in another order.
 
     A column is named like a class if its name is that of the class, or if all names have the same text before
-    and after that of the class, as in ``p_low, p_high``; capitals do not matter. Where the classes are whole
-    numbers, so are columns with the same text around other whole numbers, as in ``p1, p2``.
+    and after that of the class, as in ``p_low, p_high``; capitals do not matter unless they tell two names
+    apart. Where whole numbers are the classes, columns must not differ by whole numbers in no order, as in
+    ``p3, p1, p2``.
     """
     pyarrow = type(proba).__module__.startswith("pyarrow")
     names = getattr(proba, "column_names" if pyarrow else "columns", None)
     if names is None:
         return
     columns, labels = [str(name) for name in names], [str(label) for label in classes]
-    if len(columns) != len(labels) or len({*map(str.casefold, columns)}) != len(columns):
+    if len(columns) != len(labels):
         return
-    folded, wanted = [name.casefold() for name in columns], [label.casefold() for label in labels]
-    orders = _orders_by_name(folded, wanted)
-    if not orders and classes.dtype.kind in "iu":
-        orders = _orders_by_number(folded)
-    if orders and folded not in orders:
-        by_name = dict(zip(folded, list(names), strict=True))
-        order = [by_name[name] for name in orders[0]]
-        pick = f"proba.select({order})" if pyarrow else f"proba[{order}]"
+    for found, wanted in ((columns, labels), (_folded(columns), _folded(labels))):
+        orders = _orders_by_name(found, wanted) if len({*found}) == len(found) else []
+        if found in orders:
+            return
+        if orders:
+            by_name = dict(zip(found, list(names), strict=True))
+            order = [by_name[name] for name in orders[0]]
+            pick = f"proba.select({order})" if pyarrow else f"proba[{order}]"
+            raise ValueError(
+                f"The columns of proba are in the order {columns}, the classes in the order {labels}; "
+                f"pass {pick}."
+            )
+    _require_places(columns, labels)
+    if classes.dtype.kind in "iu" and _are_in_no_order(columns):
         raise ValueError(
-            f"The columns of proba are in the order {columns}, the classes in the order {labels}; "
-            f"pass {pick}."
+            f"The numbers in the columns of proba are in no order: {columns}. Put the columns into the order "
+            "of the classes; if they are in it, pass proba.to_numpy()."
         )
-    if not orders:
-        _require_places(columns, labels)
+
+
+def _folded(names: list[str]) -> list[str]:
+    return [name.casefold() for name in names]
 
 
 def _require_places(columns: list[str], labels: list[str]) -> None:
@@ -150,7 +160,7 @@ def _require_places(columns: list[str], labels: list[str]) -> None:
     Numbers are no names: columns 1 to 5 may well hold the labels 0 to 4.
     """
     for place, name in enumerate(columns):
-        if name in labels and labels[place] != name and not name.isdigit():
+        if name in labels and labels[place] != name and not is_written_as_number(name.lstrip("-")):
             raise ValueError(
                 f"Column {place} of proba is {name!r}, but class {place} is {labels[place]!r}; the columns "
                 f"are {columns}, the classes {labels}. Name the columns like the classes, in their order."
@@ -168,13 +178,14 @@ def _orders_by_name(columns: list[str], labels: list[str]) -> list[list[str]]:
     return [order for order in orders if sorted(order) == wanted]
 
 
-def _orders_by_number(columns: list[str]) -> list[list[str]]:
-    """The columns in the order of the whole numbers in their names, if that is all in which they differ."""
+def _are_in_no_order(columns: list[str]) -> bool:
+    """Whether names differ by whole numbers alone, and these neither rise nor fall."""
     found = [re.fullmatch(r"(\D*)(\d{1,9})(\D*)", name) for name in columns]
-    parts = {name: match.groups() for name, match in zip(columns, found, strict=True) if match}
-    if len(parts) != len(columns) or len({(before, after) for before, _, after in parts.values()}) > 1:
-        return []
-    return [sorted(columns, key=lambda name: int(parts[name][1]))]
+    parts = [match.groups() for match in found if match]
+    if len(parts) != len(columns) or len({(before, after) for before, _, after in parts}) > 1:
+        return False
+    numbers = [int(number) for _, number, _ in parts]
+    return numbers not in (sorted(numbers), sorted(numbers, reverse=True))
 
 
 def _hashable(labels: NDArray[Any], name: str) -> list[Any]:

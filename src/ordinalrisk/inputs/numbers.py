@@ -133,13 +133,15 @@ def as_number(value: Any, name: str = "value") -> Number:
         return float(value)
     if isinstance(value, np.integer):
         return int(value)
-    if isinstance(value, np.floating) and math.isfinite(value):
+    if isinstance(value, np.float16 | np.float32) and math.isfinite(value):
         return float(str(value))
     if isinstance(value, str) and _FLOAT.fullmatch(value) and repr(near := float(value)) == value:
-        return near
+        return int(near) if near.is_integer() else near
     exact = as_fraction(value, name)
     if isinstance(value, int | Fraction | Decimal):
         return value
+    if isinstance(value, np.floating):
+        return float(str(value))
     if exact.denominator == 1:
         return int(exact)
     try:
