@@ -37,6 +37,7 @@ linkcheck: $(VENV)/.docs # links to other sites, which needs the network
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 	$(BIN)/mypy
 
 check: $(VENV)/.check

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from prose import ROOT
+from pages import ROOT
 
 from benchmarks import front_table
 from benchmarks.peers import ALPHA

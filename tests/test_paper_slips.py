@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from prose import ROOT
+from pages import ROOT
 from strategies import LOSSES, RULE_NAMES, exact_losses
 
 import ordinalrisk as orisk

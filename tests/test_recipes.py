@@ -7,7 +7,7 @@ import tomllib
 from typing import get_type_hints
 
 import pytest
-from prose import PAGES, ROOT, blocks, pieces
+from pages import PAGES, ROOT, blocks, code_in_sentences
 from strategies import GROWTH_RULES, LOSSES
 
 import ordinalrisk as orisk
@@ -28,10 +28,6 @@ CODE = "\n".join(path.read_text() for folder in ("src", "tests") for path in (RO
 NAMES = {*re.findall(r"\w+", CODE)}
 
 each_page = pytest.mark.parametrize("page", RECIPES, ids=lambda page: page.stem)
-
-
-def code_in_sentences(page):
-    return [piece.text for piece in pieces(page) if piece.kind == "code"]
 
 
 def applied(diff):
@@ -57,7 +53,7 @@ def applied(diff):
 
 @each_page
 def test_files_that_are_named_are_there(page):
-    for name in code_in_sentences(page):
+    for name in code_in_sentences(page.read_text()):
         if not re.fullmatch(r"[\w./-]+\.(?:py|md|toml|cff|json)", name):
             continue
         assert (ROOT / name).is_file() or (ROOT / "src" / "ordinalrisk" / name).is_file(), name
@@ -68,7 +64,7 @@ def test_names_are_those_of_the_code_or_of_the_recipe(page):
     """Words in backticks that look like names of Python: with an underscore, or capitals inside."""
     new = {*re.findall(r"\w+", " ".join([*blocks(page, "python"), *blocks(page, "diff")]))}
     quoted = " ".join(
-        text for text in code_in_sentences(page) if not text.endswith(".py") and "::" not in text
+        text for text in code_in_sentences(page.read_text()) if not text.endswith(".py") and "::" not in text
     )
     named = {word for word in re.findall(r"\b[A-Za-z_]\w+\b", quoted) if re.search(r"_|[a-z][A-Z]", word)}
     assert named - NAMES - new == set()
