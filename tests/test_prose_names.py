@@ -19,7 +19,16 @@ import ordinalrisk
 from ordinalrisk.cli import app
 from reproduction.command import app as reproduction
 
-OTHER_TEXTS = ("src/**/*.py", "reproduction/*.py", "docs/*.py", "docs/pages/**/*.*", "examples/*.*")
+OTHER_TEXTS = (
+    "docs/pages/**/*.txt",
+    "examples/*.sh",
+    "examples/*.txt",
+    "src/**/*.py",
+    "reproduction/*.py",
+    "docs/*.py",
+    "docs/pages/**/*.py",
+    "examples/*.py",
+)
 TEXTS = [*PAGES, *sorted({path for pattern in OTHER_TEXTS for path in ROOT.glob(pattern)} - {*PAGES})]
 NAMESPACES = ("datasets", "metrics", "plots", "probabilities", "report", "shift")
 COMMANDS = typer.main.get_command(app).commands

@@ -1,7 +1,7 @@
 """Every snippet of the README and the documentation runs, in order, in one session a page.
 
-Sybil finds and runs them. Its plugin for pytest is not used: it makes a test of each snippet, which parallel runs
-would give to different processes, each without the names of the snippets before.
+Sybil finds and runs them. Its plugin for pytest is not used: it makes a test of each snippet, which parallel
+runs would give to different processes, each without the names of the snippets before.
 """
 
 import re
