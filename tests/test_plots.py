@@ -28,6 +28,7 @@ from ordinalrisk.calibration.promises import expectation_threshold
 from ordinalrisk.curves.risk_curve import RiskCurve
 from ordinalrisk.curves.steps import SortedSteps
 from ordinalrisk.curves.strata import Strata
+from ordinalrisk.display import palette
 from ordinalrisk.inputs import device
 from ordinalrisk.inputs.numbers import as_fraction
 from ordinalrisk.plots import (
@@ -313,7 +314,7 @@ def test_the_band_is_what_is_kept_for_the_new_row(draw):
     assert top - bottom == pytest.approx((1 - 0.3) / 20)
     curve, threshold = controller.risk_curve_, controller.threshold_
     assert curve.risk(threshold) <= bottom < curve.risk(np.nextafter(threshold, np.inf))
-    assert key_of(ax)[-1] == "kept for the new row"
+    assert key_of(ax)[-1] == "reserved for the new row"
 
 
 def test_a_band_too_narrow_to_see_is_not_named(draw):
@@ -618,7 +619,7 @@ def test_truths_are_marked_by_shape_and_colour(sets):
         assert line.get_linestyle() == "None"
     assert hits.get_marker() != misses.get_marker()
     assert hits.get_color() != misses.get_color()
-    assert key_of(ax) == ["interval", "true label", "missed label"]
+    assert key_of(ax) == ["set", "true label", "missed label"]
 
 
 def test_truths_are_those_of_the_chosen_rows(sets):
@@ -629,9 +630,9 @@ def test_truths_are_those_of_the_chosen_rows(sets):
 
 
 def test_what_is_not_there_is_not_in_the_key(sets):
-    assert key_of(plot_intervals(sets)) == ["interval"]
-    assert key_of(plot_intervals(sets, named(TRUTH), rows=[0])) == ["interval", "true label"]
-    assert key_of(plot_intervals(sets, named(TRUTH), rows=[1])) == ["interval", "missed label"]
+    assert key_of(plot_intervals(sets)) == ["set"]
+    assert key_of(plot_intervals(sets, named(TRUTH), rows=[0])) == ["set", "true label"]
+    assert key_of(plot_intervals(sets, named(TRUTH), rows=[1])) == ["set", "missed label"]
 
 
 def test_probabilities_are_the_cells(sets, draw):
@@ -647,9 +648,9 @@ def test_probabilities_are_the_cells(sets, draw):
     opacity = mesh.cmap(np.linspace(0, 1, 5))[:, 3]
     assert opacity[0] == 0
     assert (np.diff(opacity) > 0).all()
-    assert key_of(ax) == ["interval", "probability"]
+    assert key_of(ax) == ["set", "probability"]
     assert {bar.get_facecolor()[3] for bar in ax.patches} == {0}  # outlines, so that cells are seen
-    assert {to_hex(bar.get_edgecolor()) for bar in ax.patches} == {plots.BLUE}
+    assert {to_hex(bar.get_edgecolor()) for bar in ax.patches} == {palette.BLUE}
 
 
 @pytest.mark.parametrize("kind", ["float16", "float32", "bfloat16", "list", "pandas"])
@@ -910,14 +911,14 @@ def test_true_classes_are_chosen_by_name_and_no_more_than_eight(draw):
     groups = np.arange(400) % 2
     controller = calibrated_apart(draw, groups=groups, parameters={"condition_on": "label"})
     with pytest.raises(
-        ValueError, match=r"10 curves can't be told apart, 8 can; choose some with groups= or"
+        ValueError, match=r"At most 8 curves fit in one picture; got 10. Choose some with groups= or"
     ):
         plot_risk_curve(controller)
     ax = plot_risk_curve(controller, groups=[1], labels=[0, 4])
     assert [text.split(":")[0] for text in legend_texts(ax)] == ["1 / 0", "1 / 4"]
     assert len(plt.get_fignums()) == 1
     for wrong, message in [
-        ({"groups": [7]}, "groups has 7, which is none of"),
+        ({"groups": [7]}, "groups has 7, which is not one of"),
         ({"labels": []}, "labels is empty"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -936,7 +937,7 @@ def test_classes_without_a_guarantee_say_so(draw):
     ax = plot_risk_curve(controller)
     assert legend_texts(ax)[0] == "0: always in the set, 9 rows are needed"
     assert len([line for line in ax.lines if line.get_drawstyle() == "steps-post"]) == 4
-    levels = [line.get_ydata()[0] for line in ax.lines if line.get_color() == plots.MUTED]
+    levels = [line.get_ydata()[0] for line in ax.lines if line.get_color() == palette.MUTED]
     assert levels == [float(as_fraction(controller.alpha[k])) for k in range(5)]
 
 
@@ -948,7 +949,7 @@ def test_the_band_of_delta_is_what_the_bound_keeps_back(loss, draw):
     assert marks_of(ax) == [(threshold, curve.risk(threshold), "o")]
     [band] = ax.patches
     assert (band.get_y(), band.get_y() + band.get_height()) == pytest.approx((curve.risk(threshold), 0.1))
-    assert legend_texts(ax)[-1] == "kept back by the bound"
+    assert legend_texts(ax)[-1] == "margin of the bound"
     few = plot_risk_curve(calibrated_apart(draw, n_rows=12, parameters={"delta": 0.05}))
     assert legend_texts(few)[0] == "alpha 0.1: full sets, 29 rows are needed"
 
