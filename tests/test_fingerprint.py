@@ -1,6 +1,5 @@
 """Equal calibration data have one fingerprint, whatever their layout and device; any other data another."""
 
-import importlib
 import os
 import struct
 import subprocess
@@ -13,19 +12,9 @@ import torch
 from blake3 import blake3
 
 from ordinalrisk.calibration import fingerprint as on_host
-from ordinalrisk.calibration.fingerprint import fingerprint
+from ordinalrisk.calibration.fingerprint import Fingerprint, fingerprint
 
-pytest.importorskip("triton")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-if DEVICE == "cpu":
-    os.environ["TRITON_INTERPRET"] = "1"
-
-from ordinalrisk.growth.kernels import blake3_gpu  # noqa: E402 - its kernels read the variable when they are defined
-
-if DEVICE == "cpu":  # defined without it if another module came first
-    importlib.reload(blake3_gpu)
-
-pytestmark = pytest.mark.usefixtures("interpreter")
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
 NUMBER_TYPES = {"float16": np.float16, "float32": np.float32, "float64": np.float64, "bfloat16": BFLOAT16}
 LAYOUTS = {
@@ -46,103 +35,10 @@ def rows(n_rows, n_classes, number_type=np.float64, seed=0):
     return values.reshape(n_rows, n_classes), rng.integers(0, n_classes, n_rows)
 
 
-def random_bytes(n, seed=0):
-    return torch.frombuffer(bytearray(np.random.default_rng(seed).bytes(n) or b"x"), dtype=torch.uint8)[:n]
-
-
 def as_tensor(array):
     if array.dtype == BFLOAT16:
         return torch.tensor(array["bfloat16"].copy()).view(torch.bfloat16).to(DEVICE)
     return torch.tensor(array.copy()).to(DEVICE)
-
-
-@pytest.mark.parametrize(
-    ("n_bytes", "number_type"),
-    [
-        (0, "uint8"),
-        (1, "bool"),
-        (3, "uint8"),
-        (4, "float16"),
-        (63, "int8"),
-        (64, "complex128"),
-        (65, "uint8"),
-        (128, "int64"),
-        (1024, "float64"),
-        (1025, "uint8"),
-        (2048, "bfloat16"),
-        (12 * 1024 + 1020, "float32"),
-    ],
-)
-def test_the_kernel_computes_blake3(n_bytes, number_type):
-    data = random_bytes(n_bytes)
-    tensor = data.view(getattr(torch, number_type)).to(DEVICE)
-    assert blake3_gpu.digest(tensor) == blake3(data.numpy()).digest()
-
-
-@pytest.mark.parametrize(
-    ("n_bytes", "lanes", "span", "pairs"), [(5 * 1024 + 7, 4, 4, 1), (6 * 1024 + 7, 8, 2, 1)]
-)
-def test_the_kernel_computes_blake3_in_many_programs(monkeypatch, n_bytes, lanes, span, pairs):
-    """Of six nodes two are left after the first launch, and of seven after the second."""
-    monkeypatch.setattr(blake3_gpu, "LANES", lanes)
-    monkeypatch.setattr(blake3_gpu, "SPAN", span)
-    monkeypatch.setattr(blake3_gpu, "PAIRS", pairs)
-    data = random_bytes(n_bytes)
-    assert blake3_gpu.digest(data.to(DEVICE)) == blake3(data.numpy()).digest()
-
-
-def test_the_counter_of_a_chunk_has_64_bits():
-    first, data = (7 << 32) + 5, random_bytes(1024)
-    words = data.view(torch.uint32).to(DEVICE)
-    node = torch.zeros((1, 8), dtype=torch.uint32, device=DEVICE)
-    blake3_gpu._chunks[(1,)](words, words, node, first, 0, 64, 2, 128)
-    assert node[0].tolist() == compress(
-        struct.unpack("<16I", data[:64].numpy().tobytes()), first, 64, flags=3
-    )
-
-
-def compress(block, counter, length, flags):
-    """The first compression of a chunk, in the words of the paper."""
-    iv = [0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19]
-    v = [*iv, *iv[:4], counter & 0xFFFFFFFF, counter >> 32, length, flags]
-    columns = [(0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15)]
-    diagonals = [(0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14)]
-    for _ in range(7):
-        for i, (a, b, c, d) in enumerate(columns + diagonals):
-            for word, (one, other) in zip(block[2 * i : 2 * i + 2], [(16, 12), (8, 7)], strict=True):
-                v[a] = (v[a] + v[b] + word) % 2**32
-                v[d] = rotated(v[d] ^ v[a], one)
-                v[c] = (v[c] + v[d]) % 2**32
-                v[b] = rotated(v[b] ^ v[c], other)
-        block = [block[i] for i in (2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8)]
-    return [v[i] ^ v[i + 8] for i in range(8)]
-
-
-def rotated(word, bits):
-    return (word >> bits | word << 32 - bits) % 2**32
-
-
-TENSORS = {
-    "transposed": lambda t: t[:60].view(torch.float32).reshape(3, 5).T,
-    "every second column": lambda t: t[:64].view(torch.float16).reshape(8, 4)[:, ::2],
-    "backwards": lambda t: t[:64].view(torch.float64).flip(0),
-    "begins between words": lambda t: t[1:60],
-    "one number between words": lambda t: t.view(torch.float16)[3],
-    "repeated": lambda t: t[:8].view(torch.float32).expand(3, 2),
-    "no rows": lambda t: t.view(torch.float16)[5:5],
-}
-
-
-@pytest.mark.parametrize("view", TENSORS.values(), ids=TENSORS)
-def test_the_kernel_reads_tensors_of_any_layout(view, measured):
-    tensor = view(random_bytes(64).to(DEVICE))
-    assert blake3_gpu.digest(tensor) == blake3(tensor.cpu().numpy().tobytes()).digest()
-
-
-def test_the_kernel_copies_blocks_of_rows(monkeypatch, measured):
-    monkeypatch.setattr(blake3_gpu, "COPIED_BYTES", 1)
-    column = random_bytes(2 * 1100).reshape(1100, 2)[:, 1]
-    assert blake3_gpu.digest(column.to(DEVICE)) == blake3(column.numpy().tobytes()).digest()
 
 
 def test_a_fingerprint_is_the_digest_of_a_header_and_two_digests():
@@ -184,22 +80,57 @@ def test_the_number_of_threads_does_not_matter(monkeypatch, threads):
     assert fingerprint(proba, labels, threads=threads) == fingerprint(proba, labels)
 
 
+TENSORS = {
+    "C": lambda t: t,
+    "transposed": lambda t: t.T.contiguous().T,
+    "every second row and column": lambda t: t.repeat_interleave(2, 0).repeat_interleave(2, 1)[::2, ::2],
+    "begins between words": lambda t: torch.cat([t.new_zeros(1), t.reshape(-1)])[1:].reshape(t.shape),
+}
+
+
+@pytest.mark.parametrize("bytes_at_once", [1, 100, on_host.BYTES_AT_ONCE])
+@pytest.mark.parametrize("layout", TENSORS.values(), ids=TENSORS)
 @pytest.mark.parametrize(
     ("number_type", "n_rows", "n_classes"),
-    [*((number_type, 5, 3) for number_type in NUMBER_TYPES), ("float16", 1, 257), ("float64", 0, 4)],
+    [*((number_type, 50, 3) for number_type in NUMBER_TYPES), ("float16", 1, 257), ("float64", 0, 4)],
 )
-def test_host_and_device_agree(monkeypatch, number_type, n_rows, n_classes):
+def test_host_and_device_agree(monkeypatch, number_type, n_rows, n_classes, layout, bytes_at_once):
+    """Also where rows come to the host one by one, or in blocks the last of which is not full."""
     proba, labels = rows(n_rows, n_classes, NUMBER_TYPES[number_type])
-    expected = fingerprint(proba, labels)
-    monkeypatch.setitem(sys.modules, "blake3", None)  # a device needs no such package
-    assert fingerprint(as_tensor(proba), as_tensor(labels)) == expected
+    monkeypatch.setattr(on_host, "BYTES_AT_ONCE", bytes_at_once)
+    tensor, of_rows = layout(as_tensor(proba)), as_tensor(np.repeat(labels, 2))[::2]
+    assert fingerprint(tensor, of_rows) == fingerprint(proba, labels)
 
 
-def test_a_device_tensor_of_another_layout_has_the_same_fingerprint():
-    proba, labels = rows(5, 3, np.float32)
-    turned = as_tensor(proba.T).T
-    assert not turned.is_contiguous()
-    assert fingerprint(turned, as_tensor(np.repeat(labels, 2))[::2]) == fingerprint(proba, labels)
+def test_a_repeated_row_is_hashed_as_often_as_it_stands_there():
+    row, labels = np.array([[0.25, 0.75]]), np.array([0, 1, 1])
+    assert fingerprint(as_tensor(row).expand(3, 2), as_tensor(labels)) == fingerprint(
+        row.repeat(3, axis=0), labels
+    )
+
+
+def test_batches_may_be_arrays_and_tensors():
+    proba, labels = rows(50, 3, np.float32)
+    mixed = (
+        Fingerprint().update(proba[:20], labels[:20]).update(as_tensor(proba[20:]), as_tensor(labels[20:]))
+    )
+    assert mixed.hexdigest() == fingerprint(proba, labels)
+
+
+@pytest.mark.parametrize("other", [rows(5, 3)[0], as_tensor(rows(5, 3)[0])], ids=["array", "tensor"])
+def test_batches_of_another_kind_are_refused(other):
+    started = Fingerprint().update(*rows(5, 2, np.float32))
+    message = r"^This batch has 3 columns of float64; the batches before it had 2 columns of float32\.$"
+    with pytest.raises(ValueError, match=message):
+        started.update(other, other[:, 0])
+
+
+def test_a_tensor_that_changes_after_the_calibration_does_not_change_the_fingerprint():
+    proba, labels = rows(5, 3)
+    tensor = as_tensor(proba)
+    started = Fingerprint().update(tensor, as_tensor(labels))
+    tensor.zero_()
+    assert started.hexdigest() == fingerprint(proba, labels)
 
 
 def test_any_change_changes_the_fingerprint():

@@ -12,7 +12,7 @@ import json, re, sys
 import triton, triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from ordinalrisk.growth.kernels import RULES, blake3_gpu, gpu_quick_sets, gpu_levels
+from ordinalrisk.growth.kernels import RULES, gpu_quick_sets, gpu_levels
 
 def ptx(kernel, types, constants, **options):
     types = {name: types.get(name, "constexpr") for name in kernel.arg_names}

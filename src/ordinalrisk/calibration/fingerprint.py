@@ -1,7 +1,7 @@
-"""A fingerprint of calibration data: one BLAKE3 digest, the same on the host and on a device.
+"""A fingerprint of calibration data: one BLAKE3 digest, the same for rows on the host and on a GPU.
 
-BLAKE3 hashes a tree of chunks, so cores, vector lanes and GPU threads can share the work. On a device it is
-done by :mod:`ordinalrisk.growth.kernels.blake3_gpu`, and no data come to the host but the digest.
+BLAKE3 hashes a tree of chunks, so cores and vector lanes share the work. Rows on a GPU are copied to the host
+in blocks and hashed there.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 ROWS_AT_ONCE = 65_536
+"""Rows copied at a time from an array that can't be hashed in place."""
+BYTES_AT_ONCE = 1 << 24
+"""About how many bytes are copied at a time from a GPU; larger blocks are slow, as each is fresh memory."""
 BYTES_WORTH_A_THREAD = 1 << 22
 
 
@@ -30,11 +33,12 @@ def fingerprint(proba: Any, labels: Any, *, threads: int | None = None) -> str:
     ----------
     proba : array or torch tensor of shape (n, K)
         float16, float32, float64 or bfloat16, which numpy lacks: an array of it has the structured type
-        ``[("bfloat16", np.uint16)]``. Hashed in place if C-contiguous, else in copied blocks of rows.
+        ``[("bfloat16", np.uint16)]``. An array is hashed in place if it is C-contiguous; other arrays and
+        tensors are copied to the host in blocks of rows.
     labels : array or torch tensor of shape (n,)
-        Integers in ``0 .. K-1``; a tensor on the same device if ``proba`` is one.
+        Integers in ``0 .. K-1``.
     threads : int, optional
-        The most threads to use on the host; by default one for each core this process may use.
+        The most threads to use; by default one for each core this process may use.
 
     References
     ----------
@@ -48,16 +52,7 @@ def fingerprint(proba: Any, labels: Any, *, threads: int | None = None) -> str:
     >>> fingerprint(np.asfortranarray(proba), np.array([0, 1]))
     '505a5717c1b42f1d297232627a761497479dd7394db880f517120198c6df7898'
     """
-    if isinstance(proba, np.ndarray):
-        return Fingerprint(threads=threads).update(proba, labels).hexdigest()
-    import torch
-
-    from ordinalrisk.growth.kernels.blake3_gpu import device_digest, digest
-
-    text = _header(tuple(proba.shape), str(proba.dtype).removeprefix("torch."))
-    header = torch.tensor(list(text), dtype=torch.uint8, device=proba.device)
-    small_labels = labels.to(getattr(torch, _label_type(proba.shape[1]).name))
-    return digest(torch.cat([header, device_digest(proba), device_digest(small_labels)])).hex()
+    return Fingerprint(threads=threads).update(proba, labels).hexdigest()
 
 
 def of_parts(digests: Sequence[str]) -> str:
@@ -79,7 +74,7 @@ def of_parts(digests: Sequence[str]) -> str:
 
 
 class Fingerprint:
-    """The fingerprint of rows on the host that come in batches, however they are cut.
+    """The fingerprint of rows that come in batches, however they are cut.
 
     Examples
     --------
@@ -94,18 +89,37 @@ class Fingerprint:
         self._n_rows = 0
         self._kind: tuple[int, str] | None = None
 
-    def update(self, proba: NDArray[Any], labels: NDArray[np.int64]) -> Fingerprint:
-        """Take in more rows, of as many columns and the same number type."""
+    def update(self, proba: Any, labels: Any) -> Fingerprint:
+        """Take in more rows: arrays or tensors, with the same number of columns and the same number type."""
+        if not isinstance(proba, np.ndarray):
+            return self._update_from_tensors(proba, labels)
         n_rows, n_classes = proba.shape
         kind = (n_classes, proba.dtype.names[0] if proba.dtype.names else proba.dtype.name)
         if self._kind is None:
             self._kind = kind
             self._proba, self._labels = _hasher(proba.nbytes, self._threads), _hasher(n_rows, self._threads)
         if kind != self._kind:
-            raise ValueError(f"A batch has {kind[0]} columns of {kind[1]}, those before {self._kind}.")
+            raise ValueError(
+                f"This batch has {kind[0]} columns of {kind[1]}; the batches before it had {self._kind[0]} "
+                f"columns of {self._kind[1]}."
+            )
         self._n_rows += n_rows
         _feed(self._proba, proba)
-        _feed(self._labels, labels.astype(_label_type(n_classes)))
+        _feed(self._labels, labels.astype(np.min_scalar_type(max(n_classes - 1, 0))))
+        return self
+
+    def _update_from_tensors(self, proba: Any, labels: Any) -> Fingerprint:
+        """Copy the rows to the host and hash them, block by block."""
+        import torch
+
+        bytes_in_row = max(proba.shape[1] * proba.element_size(), 1)
+        rows_at_once = max(BYTES_AT_ONCE // bytes_in_row, 1)
+        for rows, of_rows in zip(proba.split(rows_at_once), labels.split(rows_at_once), strict=True):
+            if rows.dtype == torch.bfloat16:
+                bits = rows.view(torch.uint16).cpu().numpy()
+                self.update(bits.view([("bfloat16", np.uint16)]), of_rows.cpu().numpy())
+            else:
+                self.update(rows.cpu().numpy(), of_rows.cpu().numpy())
         return self
 
     def hexdigest(self) -> str:
@@ -113,17 +127,9 @@ class Fingerprint:
         if self._kind is None:
             raise ValueError("There are no rows to take the fingerprint of.")
         n_classes, name = self._kind
-        header = _header((self._n_rows, n_classes), name)
+        header = f"{(self._n_rows, n_classes)} {name}\n".encode()
         whole: str = _hasher(0, 1).update(header + self._proba.digest() + self._labels.digest()).hexdigest()
         return whole
-
-
-def _label_type(n_classes: int) -> np.dtype[Any]:
-    return np.min_scalar_type(max(n_classes - 1, 0))
-
-
-def _header(shape: tuple[int, ...], name: str) -> bytes:
-    return f"{shape} {name}\n".encode()
 
 
 def _hasher(n_bytes: int, threads: int | None) -> Any:
