@@ -205,7 +205,9 @@ def test_one_row_has_no_two_parts(rows):
 
 @pytest.mark.parametrize("rows", [2.5, None, np.array(4.0)], ids=repr)
 def test_rows_that_can_not_be_counted(rows):
-    with pytest.raises(ValueError, match="n_or_y must be a number of rows, or have an entry for each; got"):
+    with pytest.raises(
+        ValueError, match="n_or_y must be the number of rows, or have one entry for each row; got"
+    ):
         split_rows(rows)
 
 

@@ -1,4 +1,4 @@
-"""Cutting rows in parts at random, with the rows of one cluster always on the same side."""
+"""Split rows at random into parts, keeping the rows of each cluster together."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _MOST_ROWS = 10**9  # their positions take 8 gigabytes
 def split_rows(
     n_or_y: Any, *, share: Any = 0.5, clusters: Any = None, random_state: int | None = None
 ) -> tuple[Rows, Rows]:
-    """The rows in two parts, drawn at random: to choose with one and to calibrate with the other, say.
+    """Split rows into two parts at random, for example one to choose a loss with and one to calibrate with.
 
     Parameters
     ----------
     n_or_y : int or array-like
-        The number of rows, or anything that has one entry for each.
+        The number of rows, or anything with one entry for each row.
     share : number
         The share of the rows, or of the clusters where there are any, in the first part; strictly between 0
         and 1.
     clusters : array-like, optional
-        A name of any type for each row; rows of one name are never separated. How many of them the first part
-        gets does not depend on their sizes: else large ones would be less likely in it, and no more
-        exchangeable with new ones.
+        The cluster of each row, such as a patient; names may have any type. All rows of a cluster go into the
+        same part. ``share`` counts clusters, not rows: filling a part up with rows would make large clusters
+        less likely in it, so they would not be exchangeable with new ones.
     random_state : int, optional
-        The seed of the draw; a random one by default. Promises are over this draw too. With a fixed seed the
-        rows must come in random order: on a sorted file one seed can prefer some classes. Whoever tries
-        several seeds and keeps the best has no promise.
+        The seed of the draw; a random one by default. Guarantees average over this draw too. If you fix the
+        seed, the rows must be in random order: on a sorted file a fixed seed can favour some classes. If you
+        try several seeds and keep the best, no guarantee holds.
 
     Returns
     -------
@@ -58,35 +58,33 @@ def split_rows(
     cluster, n_clusters = _clusters(clusters, n_rows)
     if n_clusters < 2:
         raise ValueError("Two parts need at least two clusters; there is only one.")
-    order = _generator(random_state).permutation(n_clusters)
     n_first = min(max(round(wanted * n_clusters), 1), n_clusters - 1)
-    in_first = np.zeros(n_clusters, bool)
-    in_first[order[:n_first]] = True
-    is_first = in_first[cluster]
-    return np.flatnonzero(is_first), np.flatnonzero(~is_first)
+    order = _generator(random_state).permutation(n_clusters)
+    first, second = _rows_of([order[:n_first], order[n_first:]], cluster)
+    return first, second
 
 
 def split_folds(
     n_rows: int, folds: int, *, clusters: Any = None, random_state: int | None = None
 ) -> list[Rows]:
-    """The rows in so many folds, drawn at random.
+    """Split rows into folds at random.
 
     Parameters
     ----------
     n_rows : int
         The number of rows.
     folds : int
-        How many folds, from 2 to the number of rows, or of clusters.
+        The number of folds, from 2 to the number of rows, or of clusters if there are any.
     clusters : array-like, optional
-        A name of any type for each row; rows of one name are never separated.
+        The cluster of each row; names may have any type. All rows of a cluster go into the same fold.
     random_state : int, optional
         The seed of the draw; a random one by default.
 
     Returns
     -------
     list of array of int
-        The positions of the rows of each fold, ascending. The numbers of rows, or of clusters where there are
-        any, differ by at most one from fold to fold.
+        The positions of the rows of each fold, ascending. Folds differ by at most one in their number of
+        rows, or of clusters if there are any.
 
     Examples
     --------
@@ -100,25 +98,30 @@ def split_folds(
     _require_few(int(n_rows))
     cluster, n_clusters = _clusters(clusters, int(n_rows))
     if not is_whole(folds) or not 2 <= folds <= n_clusters:
+        units = "rows" if clusters is None else "clusters"
         raise ValueError(
-            f"folds must be a whole number from 2 to the number of {_units(clusters)}, {n_clusters}; "
-            f"got {folds!r}."
+            f"folds must be a whole number from 2 to the number of {units}, {n_clusters}; got {folds!r}."
         )
     order = _generator(random_state).permutation(n_clusters)
-    fold_of = np.empty(n_clusters, np.int64)
-    for fold, members in enumerate(np.array_split(order, folds)):
-        fold_of[members] = fold
-    by_fold = np.argsort(fold_of[cluster], kind="stable")
-    return np.split(by_fold, np.cumsum(np.bincount(fold_of[cluster], minlength=folds))[:-1])
+    return _rows_of(np.array_split(order, folds), cluster)
 
 
 def is_whole(value: Any) -> bool:
-    """Whether it is a whole number of any type, and not a truth value."""
+    """Return whether ``value`` is a whole number of any type; booleans are not."""
     try:
         index(value)
     except TypeError:
         return False
     return not isinstance(value, bool)
+
+
+def _rows_of(parts: Sequence[Rows], cluster: Rows) -> list[Rows]:
+    """Return the rows of each part, ascending, from the clusters of each part and the cluster of each row."""
+    part_of = np.empty(sum(map(len, parts)), np.int64)
+    for number, members in enumerate(parts):
+        part_of[members] = number
+    by_part = np.argsort(part_of[cluster], kind="stable")
+    return np.split(by_part, np.cumsum(np.bincount(part_of[cluster]))[:-1])
 
 
 def _number_of_rows(n_or_y: Any) -> int:
@@ -142,20 +145,16 @@ def _length(values: Any) -> int:
         return len(values) if shape is None else shape[0]
     except (TypeError, IndexError):
         raise ValueError(
-            f"n_or_y must be a number of rows, or have an entry for each; got {values!r}."
+            f"n_or_y must be the number of rows, or have one entry for each row; got {values!r}."
         ) from None
 
 
 def _clusters(clusters: Any, n_rows: int) -> tuple[Rows, int]:
-    """The number of each row's cluster, in the order in which they are met, and how many there are."""
+    """Number the clusters in order of appearance; return the number of each row's, and how many there are."""
     if clusters is None:
         return np.arange(n_rows), n_rows
     cluster = RowNames("clusters").numbered(clusters, n_rows)
     return cluster, int(cluster.max()) + 1
-
-
-def _units(clusters: Any) -> str:
-    return "rows" if clusters is None else "clusters"
 
 
 def _generator(random_state: int | None) -> np.random.Generator:
@@ -163,7 +162,7 @@ def _generator(random_state: int | None) -> np.random.Generator:
 
 
 def checked_seed(seed: Any, name: str = "seed") -> int:
-    """``seed`` itself if it is a whole number, 0 or larger."""
+    """Return ``seed`` if it is a whole number, 0 or larger; raise an error otherwise."""
     if not is_whole(seed) or seed < 0:
         raise ValueError(f"{name} must be a whole number, 0 or larger; got {seed!r}.")
     return int(seed)
