@@ -182,7 +182,7 @@ REFUSED = {
     "a file twice": (
         ["predict", *NEW, "new/rows-00.parquet", "-o", "sets", "--cluster", "HERE"],
         1,
-        "new/rows-00.parquet: is there twice",
+        "new/rows-00.parquet: is named twice",
     ),
     "a seed": (
         ["predict", *NEW, "-o", "sets", "--seed", "1", "--cluster", "HERE"],

@@ -20,10 +20,11 @@ from moto.server import ThreadedMotoServer
 from test_commands import COMMAND, invoke, refusal, succeeds
 
 import ordinalrisk as orisk
-from ordinalrisk.files import places, readers, writers
+from ordinalrisk.files import patterns, places, readers, writers
 from ordinalrisk.files.atomic import replacing
 from ordinalrisk.files.formats import FileError
-from ordinalrisk.files.places import StoredFile, expanded, located
+from ordinalrisk.files.patterns import expanded
+from ordinalrisk.files.places import StoredFile, located
 from ordinalrisk.files.readers import opened
 
 FORMATS = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
@@ -115,7 +116,7 @@ def test_places_are_told_apart():
     assert hash(file) == hash(located("memory:///a/b.csv.gz"))
     assert file != "memory://a/b.csv.gz"
     with pytest.raises(
-        FileError, match=r"^memory://a/b.csv.gz: is not on this machine; a local file is needed"
+        FileError, match=r"^memory://a/b.csv.gz: is not on this machine; give a local file here"
     ):
         Path(file)
 
@@ -149,8 +150,8 @@ def test_what_others_write_is_seen(bucket):
 
 
 def test_a_question_mark_in_a_web_address_is_no_pattern():
-    assert not places._is_pattern("https://host/x.csv?signature=1")
-    assert places._is_pattern("memory://x?.csv")
+    assert not patterns._is_pattern("https://host/x.csv?signature=1")
+    assert patterns._is_pattern("memory://x?.csv")
 
 
 def test_names_are_joined_and_parted():
@@ -187,7 +188,7 @@ def test_without_the_package_of_a_protocol_an_error_says_what_to_install(monkeyp
 
 
 def test_a_protocol_that_nobody_knows_is_an_error():
-    with pytest.raises(FileError, match=r"^s33://b/x: s33:// is no kind of URL that fsspec knows"):
+    with pytest.raises(FileError, match=r"^s33://b/x: fsspec does not know s33:// URLs"):
         located("s33://b/x")
 
 
@@ -248,9 +249,9 @@ def test_what_names_no_file_or_one_twice_is_an_error(kind, folder):
     assert problem("") == f"{folder}: is a folder; name the files in it, such as {folder}/*.parquet."
     assert problem("a.csv", "sub").startswith(f"{folder}/sub: is a folder; ")
     twice = problem("a.csv", "b-2.csv", "a*")
-    assert "a.csv: is there twice (as " in twice
-    assert twice.endswith("before); name each file once.")
-    assert "-: is there twice" in _problem("-", "-")
+    assert "a.csv: is named twice (before as " in twice
+    assert twice.endswith("a.csv); name each file once.")
+    assert "-: is named twice" in _problem("-", "-")
 
 
 def _problem(*asked):
@@ -263,13 +264,13 @@ def test_one_file_by_two_names_is_twice_the_same(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a.csv").touch()
     Path("link.csv").symlink_to("a.csv")
-    assert _problem("a.csv", "./a.csv").startswith("./a.csv: is there twice (as a.csv before)")
-    assert "is there twice" in _problem("*.csv")
-    assert "is there twice" in _problem("a.csv", f"file://{tmp_path}/a.csv")
+    assert _problem("a.csv", "./a.csv").startswith("./a.csv: is named twice (before as a.csv)")
+    assert "is named twice" in _problem("*.csv")
+    assert "is named twice" in _problem("a.csv", f"file://{tmp_path}/a.csv")
 
 
 def test_a_pattern_in_a_chain_or_with_stars_in_a_word_is_an_error(bucket):
-    assert "can't stand in a chain of URLs" in _problem("simplecache::memory://none/*.csv")
+    assert "a chain of URLs can't hold a pattern" in _problem("simplecache::memory://none/*.csv")
     assert _problem(f"{bucket}/a**.csv").startswith(f"{bucket}/a**.csv: ")
 
 
@@ -609,7 +610,7 @@ def test_what_is_wrong_with_a_url_is_one_line(kind, story):
     packed = f"{out[:-3]}parquet.gz"
     assert "choose a name without .gz" in refusal(2, "predict", cal, rows, "-o", packed)
     assert refusal(1, "evaluate", rows, rows).startswith(f"{rows} is not a whole JSON file")
-    assert refusal(1, "evaluate", cal, "s33://x").startswith("s33://x: s33:// is no kind of URL")
+    assert refusal(1, "evaluate", cal, "s33://x").startswith("s33://x: fsspec does not know s33:// URLs")
     page = f"{story}/page.json"
     assert refusal(2, "report", cal, rows, "-o", page).startswith(f"--out: {page} is the page")
     assert names_at(story) == before

@@ -12,7 +12,8 @@ from test_commands import invoke, succeeds
 import ordinalrisk as orisk
 from ordinalrisk.cli import run
 from ordinalrisk.files.formats import FileError
-from ordinalrisk.files.places import StoredFile, expanded
+from ordinalrisk.files.patterns import expanded
+from ordinalrisk.files.places import StoredFile
 from ordinalrisk.files.redacting import redacted
 from ordinalrisk.jobs import many_files as files
 
@@ -173,7 +174,7 @@ def test_a_stored_file_keeps_its_query_and_does_not_show_it():
 
 
 def test_a_place_that_is_named_twice_is_refused_without_its_secret(presigned):
-    with pytest.raises(FileError, match=r"rows.csv\?\*\*\*: is there twice") as caught:
+    with pytest.raises(FileError, match=r"rows.csv\?\*\*\*: is named twice") as caught:
         expanded([presigned("rows.csv")] * 2)
     require_no_secret(str(caught.value))
 

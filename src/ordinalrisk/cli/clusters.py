@@ -29,7 +29,7 @@ def inputs(given: Sequence[str], cluster: str | None) -> list[str]:
     if "-" in given:
         terminal.fail("--cluster: workers can't read a pipe; name files.", code=2)
     from ordinalrisk.execution.dask.connecting import ClusterError, require_cluster
-    from ordinalrisk.files.places import expanded
+    from ordinalrisk.files.patterns import expanded
 
     try:
         require_cluster(cluster)

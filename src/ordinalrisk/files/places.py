@@ -1,15 +1,14 @@
 """Where files are: on this machine, or anywhere that fsspec reaches.
 
 A place is text: a local path, ``-`` for a pipe, or a URL such as ``s3://bucket/scores.parquet``. A ``file://``
-URL is a local path; of what is stored elsewhere, only the bytes that are asked for are moved.
+URL is a local path. From files stored elsewhere, only the bytes that are needed are downloaded.
 """
 
 from __future__ import annotations
 
-import glob
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path, PurePosixPath
@@ -37,7 +36,7 @@ _PACKAGES = {
 
 
 def is_url(place: str) -> bool:
-    """Whether a place is a URL.
+    """Return whether a place is a URL.
 
     Examples
     --------
@@ -48,7 +47,7 @@ def is_url(place: str) -> bool:
 
 
 def file_system(place: str) -> tuple[AbstractFileSystem, str]:
-    """The file system of a URL, and what the file is called there.
+    """Return the file system of a URL, and the path of the file in it.
 
     Raises
     ------
@@ -67,7 +66,7 @@ def file_system(place: str) -> tuple[AbstractFileSystem, str]:
         ) from None
     if protocol not in {*available_protocols(), *registry}:
         raise FileError(
-            f"{redacted(place, place)}: {protocol}:// is no kind of URL that fsspec knows; correct it."
+            f"{redacted(place, place)}: fsspec does not know {protocol}:// URLs; correct the URL."
         )
     try:
         with reading_from(place):
@@ -82,7 +81,7 @@ def file_system(place: str) -> tuple[AbstractFileSystem, str]:
 
 
 def located(place: str | PathLike[str]) -> Path | StoredFile:
-    """The file at a place: a path on this machine, or a file stored elsewhere.
+    """Return the file at a place: a path on this machine, or a file stored elsewhere.
 
     Examples
     --------
@@ -98,17 +97,17 @@ def located(place: str | PathLike[str]) -> Path | StoredFile:
 
 
 def exists(place: str) -> bool:
-    """Whether there is a file or a folder."""
+    """Return whether there is a file or a folder at a place."""
     return located(place).exists()
 
 
 def is_folder(place: str) -> bool:
-    """Whether there is a folder; in storage that has none, whether any name goes on behind it."""
+    """Return whether there is a folder at a place; storage without folders has one if some name starts so."""
     return located(place).is_dir()
 
 
 def join(folder: str, name: str) -> str:
-    """The place of a file in a folder.
+    """Return the place of a file in a folder.
 
     Examples
     --------
@@ -121,7 +120,7 @@ def join(folder: str, name: str) -> str:
 
 
 def name_of(place: str) -> str:
-    """The last part of a place, without a query.
+    """Return the last part of a place, without its query.
 
     Examples
     --------
@@ -132,7 +131,7 @@ def name_of(place: str) -> str:
 
 
 def names_in(folder: str) -> list[str]:
-    """The names of what is in a folder; none if there is no folder."""
+    """List the names in a folder; an empty list if there is no folder."""
     place = located(folder)
     if not place.is_dir():
         return []
@@ -143,7 +142,7 @@ def names_in(folder: str) -> list[str]:
 
 
 def remove(place: str) -> None:
-    """Remove a file, if it is there."""
+    """Remove a file if it exists."""
     file = located(place)
     if isinstance(file, Path):
         file.unlink(missing_ok=True)
@@ -151,39 +150,11 @@ def remove(place: str) -> None:
         file.remove()
 
 
-def expanded(places: Sequence[str]) -> list[str]:
-    """The files that places and patterns name, in the order given; those of a pattern in the order of bytes.
-
-    In a pattern ``*``, ``?`` and ``[..]`` stand for what they do in a shell, and ``**`` for any folders. A
-    file that is called like a pattern is itself.
-
-    Raises
-    ------
-    FileError
-        If a pattern matches no file, if a file is named twice, or if a place is a folder.
-
-    Examples
-    --------
-    >>> import fsspec
-    >>> fsspec.filesystem("memory").pipe({"/e/part-1.csv": b"", "/e/part-0.csv": b"", "/e/notes.txt": b""})
-    >>> expanded(["memory://e/part-*.csv"])
-    ['memory:///e/part-0.csv', 'memory:///e/part-1.csv']
-    """
-    files: dict[Any, str] = {}
-    for place in places:
-        for file in _matching(place):
-            identity = file if file == PIPE else _identity(file)
-            if identity in files:
-                raise FileError(f"{file}: is there twice (as {files[identity]} before); name each file once.")
-            files[identity] = file
-    return list(files.values())
-
-
 class StoredFile(PathLike[str]):
-    """A file that is not on this machine, with what of :class:`pathlib.Path` files are used by.
+    """A file stored elsewhere, with the methods of :class:`pathlib.Path` that this package uses.
 
-    What goes wrong with the storage is a :class:`FileError` while reading and an ``OSError`` while writing,
-    as it is with files on this machine. As text it is the URL without its secrets.
+    Errors of the storage become a :class:`FileError` while reading and an ``OSError`` while writing, as with
+    files on this machine. ``str()`` gives the URL without its secrets.
     """
 
     def __init__(self, url: str) -> None:
@@ -194,7 +165,7 @@ class StoredFile(PathLike[str]):
         return redacted(self.url, self.url)
 
     def __fspath__(self) -> str:
-        raise FileError(f"{self}: is not on this machine; a local file is needed here.")
+        raise FileError(f"{self}: is not on this machine; give a local file here.")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StoredFile):
@@ -211,15 +182,15 @@ class StoredFile(PathLike[str]):
 
     @property
     def suffix(self) -> str:
-        """The ending of the name."""
+        """The suffix of the name, such as ``.csv``."""
         return PurePosixPath(self.name).suffix
 
     def with_suffix(self, suffix: str) -> StoredFile:
-        """The file beside this one whose name has another ending."""
+        """Return the file beside this one with another suffix."""
         return self.with_name(str(PurePosixPath(self.name).with_suffix(suffix)))
 
     def with_name(self, name: str) -> StoredFile:
-        """The file beside this one with another name."""
+        """Return the file beside this one with another name."""
         url = without_query(self.url)
         return StoredFile(url.rstrip("/")[: -len(self.name)] + name + self.url[len(url) :])
 
@@ -236,11 +207,11 @@ class StoredFile(PathLike[str]):
         return (self._info() or {}).get("type") == "directory"
 
     def size(self) -> int | None:
-        """How many bytes there are, if the storage tells."""
+        """Return the number of bytes, if the storage knows it."""
         return (self._info() or {}).get("size")
 
     def read_text(self, encoding: str) -> str:
-        """All of a text file."""
+        """Read a whole text file."""
         with reading_from(self.url):
             content: bytes = self.system.cat_file(self.path)
         return content.decode(encoding)
@@ -255,7 +226,7 @@ class StoredFile(PathLike[str]):
             self.system.pipe_file(self.path, content)
 
     def reading(self, bytes_ahead: int = BYTES_AHEAD) -> StoredBytes:
-        """The bytes to read, so many ahead; none where a file is read here and there."""
+        """Open the file to read it, fetching so many bytes ahead; 0 for a file that is not read in order."""
         ahead: dict[str, Any] = {"cache_type": "none"}
         if bytes_ahead:
             ahead = {"cache_type": "readahead", "block_size": bytes_ahead}
@@ -263,7 +234,7 @@ class StoredFile(PathLike[str]):
             return StoredBytes(self.system.open(self.path, "rb", **ahead), reading_from, self.url)
 
     def writing(self) -> StoredBytes:
-        """The bytes to write."""
+        """Open the file to write it."""
         with _writing_to(self.url):
             return StoredBytes(self.system.open(self.path, "wb"), _writing_to, self.url)
 
@@ -294,32 +265,18 @@ class StoredFile(PathLike[str]):
 
 
 class StoredBytes:
-    """The bytes of a stored file, as a Python file whose errors are explained."""
+    """An open stored file whose errors name its place, without its secrets."""
 
     def __init__(self, file: Any, explaining: Any, url: str) -> None:
         self._file, self._explaining, self._url = file, explaining, url
         self._is_abandoned = False
+        self.readable, self.writable, self.seekable = file.readable, file.writable, file.seekable
+        self.tell = file.tell
 
     @property
     def closed(self) -> bool:
-        """Whether it is."""
+        """Whether the file is closed."""
         return bool(self._file.closed)
-
-    def readable(self) -> bool:
-        """Whether it is there to be read."""
-        return bool(self._file.readable())
-
-    def writable(self) -> bool:
-        """Whether it is there to be written."""
-        return bool(self._file.writable())
-
-    def seekable(self) -> bool:
-        """Whether one can go to any byte."""
-        return bool(self._file.seekable())
-
-    def tell(self) -> int:
-        """Which byte is next."""
-        return int(self._file.tell())
 
     def seek(self, offset: int, whence: int = 0) -> int:
         """Go to another byte."""
@@ -340,7 +297,7 @@ class StoredBytes:
             return int(self._file.write(content))
 
     def flush(self) -> None:
-        """Parts are sent when they are full: storage takes no small ones."""
+        """Do nothing: parts are sent when they are full, as storage refuses small ones."""
 
     def close(self) -> None:
         """Send what is left."""
@@ -349,7 +306,7 @@ class StoredBytes:
                 self._file.close()
 
     def abandon(self) -> None:
-        """Send nothing more: what is not whole is not wanted."""
+        """Send nothing more, so that no incomplete file appears."""
         from fsspec.spec import AbstractBufferedFile
 
         self._is_abandoned = True
@@ -368,12 +325,12 @@ class StoredBytes:
 
 
 class NotThereError(FileError):
-    """A file that is not there."""
+    """A file does not exist."""
 
 
 @contextmanager
 def reading_from(place: str) -> Iterator[None]:
-    """Say in one line what goes wrong: the packages for storage have errors of no common kind."""
+    """Turn any error of the storage packages, which share no class, into a one-line :class:`FileError`."""
     shown = redacted(place, place)
     try:
         yield
@@ -395,7 +352,7 @@ def reading_from(place: str) -> Iterator[None]:
 
 @contextmanager
 def _writing_to(place: str) -> Iterator[None]:
-    """The same as an error like that of a local file."""
+    """Turn any error of the storage packages into an ``OSError``, as for a local file."""
     try:
         yield
     except Exception as error:
@@ -406,52 +363,3 @@ def _writing_to(place: str) -> Iterator[None]:
 
 def _why(error: Exception, place: str) -> str:
     return redacted(one_line(error), place) or type(error).__name__
-
-
-def _matching(place: str) -> list[str]:
-    """The file at a place, or the files that a pattern matches."""
-    if place == PIPE:
-        return [place]
-    file = located(place)
-    if file.is_dir():
-        example = join(place, "*.parquet")
-        raise FileError(f"{place}: is a folder; name the files in it, such as {example}.")
-    if not _is_pattern(place) or file.exists():
-        return [place]
-    found = _stored_matches(file) if isinstance(file, StoredFile) else _local_matches(str(file))
-    if not found:
-        raise FileError(f"{place}: matches no file; correct the pattern.")
-    return sorted(found, key=os.fsencode)
-
-
-def _is_pattern(place: str) -> bool:
-    wildcards = r"[*\[]" if place.startswith("http") and is_url(place) else r"[*?\[]"
-    return re.search(wildcards, place) is not None
-
-
-def _local_matches(pattern: str) -> list[str]:
-    return [path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path)]
-
-
-def _stored_matches(pattern: StoredFile) -> list[str]:
-    if "::" in pattern.url:
-        raise FileError(f"{pattern}: a pattern can't stand in a chain of URLs; name each file.")
-    with reading_from(pattern.url):
-        found = pattern.system.glob(pattern.path, detail=True)
-    return [
-        pattern.system.unstrip_protocol(path)
-        for path, info in found.items()
-        if info["type"] == "file" and not _is_hidden(path, pattern.path)
-    ]
-
-
-def _is_hidden(path: str, pattern: str) -> bool:
-    """As in a shell, a name that begins with a point is matched by a pattern that does too."""
-    asked = [part for part in pattern.split("/") if part.startswith(".")]
-    hidden = [part for part in path.split("/") if part.startswith(".")]
-    return len(hidden) > len(asked)
-
-
-def _identity(place: str) -> Any:
-    file = located(place)
-    return file if isinstance(file, StoredFile) else os.path.realpath(file)
