@@ -24,8 +24,8 @@ from ordinalrisk.selection.compare import (
     default_losses,
     named_rules,
     ranked,
-    shuffled_folds,
 )
+from ordinalrisk.selection.cross_validation import shuffled_folds
 
 LOSSES = {
     "coverage": "coverage",
@@ -295,7 +295,7 @@ def test_as_many_folds_as_rows(draw):
         ({"seed": "x"}, "seed must be"),
         ({"growths": ["frontier", "nearest"]}, "growth='nearest' is not known"),
         ({"growths": []}, "growths is empty"),
-        ({"growths": ["paper", orisk.PaperGrowth()]}, "'paper' is there more than once"),
+        ({"growths": ["paper", orisk.PaperGrowth()]}, "'paper' is given more than once"),
         ({"growths": [orisk.PaperGrowth("given")]}, "must find their own point labels"),
         ({"losses": "coverage"}, "losses must map names to losses"),
         ({"losses": {}}, "losses must map names to losses"),

@@ -497,7 +497,7 @@ def test_labels_that_cannot_be_sorted(missing):
     X, y = ordinal_data(labels=SEVERITY)
     y = y.astype(object)
     y[5] = missing
-    with pytest.raises(ValueError, match=r"cannot be sorted, being of types \['\w+', '\w+'\]"):
+    with pytest.raises(ValueError, match=r"have types \['\w+', '\w+'\], which can't be sorted"):
         OrdinalRiskClassifier(LogisticRegression()).fit(X, y)
     with pytest.raises(ValueError, match=r"y\[5\] is .*, which is not one of the classes"):
         OrdinalRiskClassifier(LogisticRegression(), classes=SEVERITY).fit(X, y)

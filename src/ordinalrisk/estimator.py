@@ -2,44 +2,39 @@
 
 from __future__ import annotations
 
-import math
-import warnings
-from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state, get_tags, indexable
-from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
-    _routing_enabled,
-    process_routing,
-)
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routing_enabled, process_routing
 from sklearn.utils.validation import _check_method_params, check_is_fitted, column_or_1d
 
 from ordinalrisk.calibration.guarantees import Guarantee
 from ordinalrisk.controller import RiskController
 from ordinalrisk.inputs.arrays import to_numpy
-from ordinalrisk.inputs.device import to_host
 from ordinalrisk.inputs.labels import Classes, as_classes, class_indices, ordered_categories, resolve_classes
-from ordinalrisk.inputs.matrix import as_matrix
-from ordinalrisk.inputs.numbers import as_fraction
 from ordinalrisk.inputs.row_index import require_same_rows, row_index
 from ordinalrisk.inputs.row_names import RowNames
-from ordinalrisk.inputs.splitting import Rows, split_rows
+from ordinalrisk.inputs.training import (
+    held_out_and_training,
+    ordered_probabilities,
+    require_probabilities,
+    sorted_labels,
+    warn_if_alphabetical,
+    warn_of_absent_classes,
+)
 from ordinalrisk.prediction.interval_set import IntervalSet
 
 
 class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier that also predicts label intervals whose expected loss is at most ``alpha``.
+    """A classifier that also predicts label sets with an expected loss of at most ``alpha``.
 
-    It trains any scikit-learn classifier on a part of the rows and calibrates a :class:`RiskController` on
-    the others, whose formula and guarantee are its own (paper, Eq. 2 and 3, Theorem 1). A model that is
-    trained already comes in a ``FrozenEstimator``.
+    It trains any scikit-learn classifier on some of the rows and calibrates a :class:`RiskController` on the
+    others, with that controller's guarantee (paper, Eq. 2 and 3, Theorem 1). Wrap a model that is already
+    trained in a ``FrozenEstimator``.
 
     Parameters
     ----------
@@ -49,8 +44,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         As for :class:`RiskController`.
     classes : sequence, optional
         The labels in order. By default those of an ordered pandas categorical or polars Enum ``y``, else the
-        sorted labels. Labels that the estimator was not trained on get probability 0. No set holds a label
-        outside the classes, and the guarantee does not cover it: name the classes if ``y`` may lack some.
+        sorted labels. Labels that the estimator was not trained on get probability 0. No set includes other
+        labels, and the guarantee does not cover them: name the classes if ``y`` may lack some.
     delta, bound, condition_on, randomize
         As for :class:`RiskController`.
     calibration_size : float or int
@@ -74,7 +69,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     See Also
     --------
-    RiskController : The same for class probabilities, from whatever model.
+    RiskController : The same for class probabilities of any model.
 
     Examples
     --------
@@ -128,14 +123,14 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Train a clone of the estimator on some of the rows and calibrate it on the others.
 
         The calibration rows are a plain random draw from all rows, or from all clusters where there are
-        clusters. The draw does not depend on the labels: if it balanced the classes, training rows and
-        calibration rows would share class counts that new rows do not share, and the guarantee would fail.
+        clusters. The draw ignores the labels: if it balanced the classes, training rows and calibration
+        rows would share class counts that new rows do not share, and the guarantee would fail.
         With a ``FrozenEstimator`` there is nothing to train, and all rows calibrate.
 
-        The guarantee is over this draw too. With a fixed ``random_state`` the rows must come in random order:
-        on files that are sorted by label, one and the same split prefers the same classes in every file.
-        Search hyperparameters inside, as in ``OrdinalRiskClassifier(GridSearchCV(...))``; a search around
-        this class would choose by the rows that it calibrates with.
+        The guarantee averages over this draw. With a fixed ``random_state``, give the rows in random order:
+        if files are sorted by label, the same split prefers the same classes in every file. Search
+        hyperparameters inside, as in ``OrdinalRiskClassifier(GridSearchCV(...))``; a search around this class
+        would choose by the rows that it calibrates with.
 
         Parameters
         ----------
@@ -152,30 +147,27 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         OrdinalRiskClassifier
-            Itself, trained and calibrated.
+            The trained and calibrated classifier.
 
         Warns
         -----
         UserWarning
-            Where no training row, or no calibration row, has some label of ``y``. Do not look for a
-            ``random_state`` without this warning: that would balance the classes after all.
+            If no training row, or no calibration row, has one of the labels in ``y``. Do not search for a
+            ``random_state`` without this warning: that would balance the classes.
 
         Examples
         --------
         >>> import numpy as np
         >>> from sklearn.linear_model import LogisticRegression
-        >>> X = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
-        >>> y = np.repeat([0, 1, 2], 40)
+        >>> X, y = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0), np.repeat([0, 1, 2], 40)
         >>> OrdinalRiskClassifier(LogisticRegression()).fit(X, y).controller_.n_rows_
         30
         """
         if isinstance(self.estimator, FrozenEstimator):
             return self.calibrate(X, y, groups=groups, clusters=clusters)
-        _require_probabilities(self.estimator)
+        require_probabilities(self.estimator)
         if y is None:
-            raise ValueError(
-                "OrdinalRiskClassifier requires y to be passed, but the target y is None; pass its labels."
-            )
+            raise ValueError("OrdinalRiskClassifier requires y to be passed, but the target y is None.")
         require_same_rows(X=X, y=y, groups=groups, clusters=clusters, **fit_params)
         order = self._label_order(y)
         if X is None or getattr(X, "shape", None) == ():
@@ -183,23 +175,22 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         X, y = indexable(X, column_or_1d(to_numpy(y, "y"), warn=True))
         random = check_random_state(self.random_state)
         split_seed = int(random.randint(2**31))
-        controller = self._controller(_sorted_labels(y) if order is None else order, random)
+        controller = self._controller(sorted_labels(y) if order is None else order, random)
         if order is None:
-            _warn_if_alphabetical(controller.classes)
+            warn_if_alphabetical(controller.classes)
         indices = class_indices(y, controller.classes, len(y))
         if groups is not None:
             RowNames("groups").numbered(groups, len(y))  # which refuses what is wrong in any row
-        held_out, train = self._split(len(y), clusters, split_seed)
-        _warn_of_absent_classes(controller.classes, indices, train, held_out)
+        held_out, train = held_out_and_training(len(y), self.calibration_size, clusters, split_seed)
+        warn_of_absent_classes(controller.classes, indices, train, held_out)
         if _routing_enabled():
             fit_params = process_routing(self, "fit", **fit_params)["estimator"]["fit"]
         estimator = clone(self.estimator).fit(
             _safe_indexing(X, train), y[train], **_check_method_params(X, fit_params, train)
         )
-        apart = {"groups": groups, "clusters": clusters}
         extras = {
             name: _safe_indexing(indexable(values)[0], held_out)
-            for name, values in apart.items()
+            for name, values in {"groups": groups, "clusters": clusters}.items()
             if values is not None
         }
         return self._calibrate(estimator, controller, _safe_indexing(X, held_out), y[held_out], **extras)
@@ -214,7 +205,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         sample_weight: Any = None,
         class_weight: Any = None,
     ) -> Self:
-        """Calibrate a model that is trained already, on all rows given.
+        """Calibrate a trained model on all the given rows.
 
         Parameters
         ----------
@@ -228,15 +219,14 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         OrdinalRiskClassifier
-            Itself, calibrated.
+            The calibrated classifier.
 
         Examples
         --------
         >>> from sklearn.frozen import FrozenEstimator
         >>> import numpy as np
         >>> from sklearn.linear_model import LogisticRegression
-        >>> X = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
-        >>> y = np.repeat([0, 1, 2], 40)
+        >>> X, y = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0), np.repeat([0, 1, 2], 40)
         >>> trained = FrozenEstimator(LogisticRegression().fit(X[::2], y[::2]))
         >>> OrdinalRiskClassifier(trained).calibrate(X[1::2], y[1::2]).controller_.n_rows_
         60
@@ -244,7 +234,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if isinstance(self.estimator, FrozenEstimator):
             estimator = self.estimator
             check_is_fitted(estimator.estimator)
-            _require_probabilities(estimator.estimator)
+            require_probabilities(estimator.estimator)
             classes = np.asarray(estimator.classes_)
         else:
             self._require_fitted()
@@ -252,21 +242,17 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         require_same_rows(X=X, y=y, groups=groups, clusters=clusters, sample_weight=sample_weight)
         order = self._label_order(y)
         if order is None and isinstance(self.estimator, FrozenEstimator):
-            _warn_if_alphabetical(classes)
+            warn_if_alphabetical(classes)
         controller = self._controller(
             classes if order is None else order, check_random_state(self.random_state)
         )
         labels = column_or_1d(to_numpy(y, "y"), warn=True)
-        extras = {
-            "groups": groups,
-            "clusters": clusters,
-            "sample_weight": sample_weight,
-            "class_weight": class_weight,
-        }
-        return self._calibrate(estimator, controller, X, labels, **extras)
+        apart = {"groups": groups, "clusters": clusters}
+        weights = {"sample_weight": sample_weight, "class_weight": class_weight}
+        return self._calibrate(estimator, controller, X, labels, **apart, **weights)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label that the estimator predicts for each row.
+        """Predict one label for each row with the estimator.
 
         Parameters
         ----------
@@ -276,16 +262,14 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         array of shape (n,)
-            Labels, which need not be the ones that intervals grow from.
+            The labels, which need not be the ones that sets grow from.
 
         Examples
         --------
         >>> import numpy as np
         >>> from sklearn.linear_model import LogisticRegression
-        >>> X = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
-        >>> y = np.repeat([0, 1, 2], 40)
-        >>> model = OrdinalRiskClassifier(LogisticRegression()).fit(X, y)
-        >>> model.predict([[0.0], [2.0]])
+        >>> X, y = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0), np.repeat([0, 1, 2], 40)
+        >>> OrdinalRiskClassifier(LogisticRegression()).fit(X, y).predict([[0.0], [2.0]])
         array([0, 2])
         """
         self._require_fitted()
@@ -293,7 +277,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return labels
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Class probabilities, columns in the order of ``classes_``: sorted.
+        """Predict class probabilities, with columns in the order of ``classes_``: sorted.
 
         Parameters
         ----------
@@ -309,17 +293,15 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         --------
         >>> import numpy as np
         >>> from sklearn.linear_model import LogisticRegression
-        >>> X = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
-        >>> y = np.repeat([0, 1, 2], 40)
-        >>> model = OrdinalRiskClassifier(LogisticRegression()).fit(X, y)
-        >>> model.predict_proba([[0.0], [2.0]]).shape
+        >>> X, y = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0), np.repeat([0, 1, 2], 40)
+        >>> OrdinalRiskClassifier(LogisticRegression()).fit(X, y).predict_proba([[0.0], [2.0]]).shape
         (2, 3)
         """
         self._require_fitted()
-        return _probabilities(self.estimator_, X, self.classes_)
+        return ordered_probabilities(self.estimator_, X, self.classes_)
 
     def predict_ordered_proba(self, X: Any) -> NDArray[Any]:
-        """Class probabilities in the order of the scale, as ``controller_``, plots and reports take them.
+        """Predict class probabilities in the order of the scale, as ``controller_`` and plots need them.
 
         Parameters
         ----------
@@ -344,10 +326,10 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         (array([1, 0]), ['high', 'low', 'middle'])
         """
         self._require_fitted()
-        return _probabilities(self.estimator_, X, self.controller_.classes_)
+        return ordered_probabilities(self.estimator_, X, self.controller_.classes_)
 
     def predict_set(self, X: Any, *, alpha: Any = None, **options: Any) -> IntervalSet:
-        """The interval of each row.
+        """Predict the set of each row.
 
         Parameters
         ----------
@@ -367,10 +349,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         --------
         >>> import numpy as np
         >>> from sklearn.linear_model import LogisticRegression
-        >>> X = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
-        >>> y = np.repeat([0, 1, 2], 40)
-        >>> model = OrdinalRiskClassifier(LogisticRegression()).fit(X, y)
-        >>> model.predict_set([[0.0], [2.0]])
+        >>> X, y = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0), np.repeat([0, 1, 2], 40)
+        >>> OrdinalRiskClassifier(LogisticRegression()).fit(X, y).predict_set([[0.0], [2.0]])
         IntervalSet of 2 rows, 3 classes, mean size 1
           0  0
           1  2
@@ -381,7 +361,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return sets
 
     def guarantee(self, alpha: Any = None) -> Guarantee:
-        """What holds for new rows, as :meth:`RiskController.guarantee` has it.
+        """State what holds for new rows, like :meth:`RiskController.guarantee`.
 
         Parameters
         ----------
@@ -397,10 +377,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         --------
         >>> import numpy as np
         >>> from sklearn.linear_model import LogisticRegression
-        >>> X = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
-        >>> y = np.repeat([0, 1, 2], 40)
-        >>> model = OrdinalRiskClassifier(LogisticRegression()).fit(X, y)
-        >>> model.guarantee().certified
+        >>> X, y = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0), np.repeat([0, 1, 2], 40)
+        >>> OrdinalRiskClassifier(LogisticRegression()).fit(X, y).guarantee().certified
         True
         """
         self._require_fitted()
@@ -408,18 +386,17 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     @property
     def n_features_in_(self) -> int:
-        """How many features the model was trained on."""
-        n_features: int = self.estimator_.n_features_in_
-        return n_features
+        """Number of features that the model was trained on."""
+        return int(self.estimator_.n_features_in_)
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """Their names."""
+        """Names of the features that the model was trained on."""
         names: NDArray[Any] = self.estimator_.feature_names_in_
         return names
 
     def get_metadata_routing(self) -> Any:
-        """Where metadata goes: that of ``fit`` to the estimator's ``fit``."""
+        """Route the metadata of ``fit`` to the estimator's ``fit``."""
         return (
             MetadataRouter(owner=type(self).__name__)
             .add_self_request(self)
@@ -432,12 +409,12 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return tags
 
     def _label_order(self, y: Any) -> Classes | None:
-        """The order that ``classes`` or ``y`` gives, if one of them does."""
+        """Return the order given by ``classes`` or ``y``, or None."""
         labels = ordered_categories(y) if self.classes is None else self.classes
         return None if labels is None else resolve_classes(self.classes, y, len(as_classes(labels)))
 
     def _controller(self, classes: Classes, random: np.random.RandomState) -> RiskController:
-        """The controller to calibrate, its parameters checked before any time goes into training."""
+        """Make the controller to calibrate; check its parameters before training."""
         if len(classes) < 2:
             raise ValueError(
                 f"There must be at least two classes to choose from; got only one class: {classes.tolist()}."
@@ -457,18 +434,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         controller.spec.calibrator(classes)  # which checks alpha against the loss
         return controller
 
-    def _split(self, n_rows: int, clusters: Any, seed: int) -> tuple[Rows, Rows]:
-        """Rows to calibrate with, and rows to train on."""
-        n_units, units = n_rows, "rows"
-        if clusters is not None:  # a number that depended on the sizes of clusters would favour some of them
-            names = RowNames("clusters")
-            clusters = names.numbered(clusters, n_rows)
-            n_units, units = len(names.known), "clusters"
-        share = Fraction(_number_held_out(self.calibration_size, n_units, units), n_units)
-        return split_rows(n_rows, share=share, clusters=clusters, random_state=seed)
-
     def _calibrate(self, estimator: Any, controller: RiskController, X: Any, y: Any, **extras: Any) -> Self:
-        controller.calibrate(_probabilities(estimator, X, controller.classes), y, **extras)
+        controller.calibrate(ordered_probabilities(estimator, X, controller.classes), y, **extras)
         self.estimator_, self.controller_ = estimator, controller
         self.classes_ = np.unique(controller.classes)
         return self
@@ -480,74 +447,3 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             msg="This %(name)s is not fitted yet; call fit(X, y), or pass a trained model in a "
             "FrozenEstimator and call calibrate(X, y).",
         )
-
-
-def _require_probabilities(estimator: Any) -> None:
-    if not hasattr(estimator, "predict_proba"):
-        raise ValueError(
-            f"{estimator!r} has no predict_proba, and intervals are made from class probabilities: use "
-            "another classifier, or wrap it in sklearn.calibration.CalibratedClassifierCV."
-        )
-
-
-def _sorted_labels(y: NDArray[Any]) -> Classes:
-    try:
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-        return np.unique(y)
-    except TypeError:
-        kinds = sorted({type(label).__name__ for label in y.tolist()})
-        raise ValueError(
-            f"The labels in y cannot be sorted, being of types {kinds}; name them in order with classes=."
-        ) from None
-
-
-def _warn_if_alphabetical(classes: Classes) -> None:
-    if len(classes) > 2 and any(isinstance(label, str) for label in classes.tolist()):
-        warnings.warn(
-            f"The labels are text and come in alphabetical order, {classes.tolist()}; name their order on "
-            "the scale with classes=.",
-            stacklevel=3,
-        )
-
-
-def _warn_of_absent_classes(classes: Classes, labels: Rows, train: Rows, held_out: Rows) -> None:
-    untrained = "the model gives them probability 0, and sets may miss nearly every new row that has one"
-    unmeasured = "the calibration measures nothing about them"
-    for part, rows, effect in (("training", train, untrained), ("calibration", held_out, unmeasured)):
-        if (absent := np.setdiff1d(labels, labels[rows])).size:
-            warnings.warn(
-                f"No {part} row has the labels {classes[absent].tolist()}: {effect}. Add rows that have "
-                "them, or merge each of them with a neighbour.",
-                stacklevel=3,
-            )
-
-
-def _probabilities(estimator: Any, X: Any, classes: Classes) -> NDArray[Any]:
-    """The estimator's probabilities with a column for each of ``classes``, in their order."""
-    proba: NDArray[Any] = as_matrix(to_host(estimator.predict_proba(X)), fewest=1)
-    trained_on = estimator.classes_
-    column = class_indices(trained_on, classes, len(trained_on), "estimator.classes_")
-    if np.array_equal(column, np.arange(len(classes))):
-        return proba
-    ordered = np.zeros((len(proba), len(classes)), proba.dtype)
-    ordered[:, column] = proba
-    return ordered
-
-
-def _number_held_out(size: Any, n: int, units: str) -> int:
-    if isinstance(size, int | np.integer) and not isinstance(size, bool) and size >= 1:
-        n_held_out = int(size)
-    elif isinstance(size, float | np.floating) and 0 < size < 1:
-        n_held_out = math.ceil(as_fraction(size) * n)
-    else:
-        raise ValueError(
-            "calibration_size must be a share of the rows, strictly between 0 and 1, or a number of rows, at "
-            f"least 1; got {size!r}."
-        )
-    if n_held_out >= n:
-        raise ValueError(
-            f"calibration_size={size!r} would hold out {n_held_out} of {n} {units} and leave none to train "
-            "on."
-        )
-    return n_held_out

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from ordinalrisk.controller import RiskController
 from ordinalrisk.growth.rules import GROWTH_RULES
-from ordinalrisk.selection.compare import GROWTHS, cross_validated, shuffled_folds
+from ordinalrisk.selection.compare import GROWTHS
+from ordinalrisk.selection.cross_validation import cross_validated, shuffled_folds
 
 FOLDS = 5
 FEWEST_ROWS = 10

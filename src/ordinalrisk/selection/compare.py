@@ -1,13 +1,6 @@
-r"""Losses and growth rules side by side on the rows at hand, by cross-validation.
+r"""Compare losses and growth rules by cross-validation.
 
-The rows are shuffled and cut into folds. Each fold's intervals come from a threshold that was calibrated on
-the other folds, and the counts of all folds add up. How a row's loss steps does not depend on the fold it is
-in, so steps are worked out once for each loss and growth rule and joined for each fold.
-
-Rows that come in clusters stay together. Then clusters are what is exchangeable: each counts as one, with the
-mean loss of its rows, to calibrate with and to measure the risk.
-
-The mean size has an interval, the risk has none. To first order, row ``i`` moves the mean size by
+The mean size has a confidence interval, the risk has none. To first order, row ``i`` moves the mean size by
 :math:`((s_i - S) + c\,(L_i - R)) / n`, where ``c`` is how fast the mean size falls as ``alpha`` rises: a
 larger loss lowers the thresholds of the other folds, which makes sets larger. The same formula gives 0 for
 the risk: thresholds are chosen so that it is ``alpha``, so an interval of it would say nothing.
@@ -19,38 +12,33 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
 from numbers import Number as AnyNumber
-from operator import add
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.calibration.promises import checked_alpha, expectation_threshold, rows_needed
-from ordinalrisk.curves.risk_curve import RiskCurve
-from ordinalrisk.curves.steps import Steps
-from ordinalrisk.curves.unit_steps import UnitSteps
-from ordinalrisk.evaluation.counts import Tally
+from ordinalrisk.calibration.promises import checked_alpha
 from ordinalrisk.evaluation.estimates import CONFIDENCE, Estimate
 from ordinalrisk.growth.rules import GROWTH_RULES, GrowthRule, as_growth, require_valid
 from ordinalrisk.inputs.arrays import to_numpy
-from ordinalrisk.inputs.labels import Classes, class_indices, require_column_order, resolve_classes
+from ordinalrisk.inputs.labels import class_indices, require_column_order, resolve_classes
 from ordinalrisk.inputs.matrix import as_matrix
 from ordinalrisk.inputs.numbers import Number, as_fraction, as_number
 from ordinalrisk.inputs.row_index import require_same_rows
-from ordinalrisk.inputs.row_names import RowNames
-from ordinalrisk.inputs.splitting import checked_seed, split_folds
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.losses.kinds import DivergenceLoss, IntervalLoss, WeightedLoss, as_loss
-from ordinalrisk.prediction.interval_set import IntervalSet
+from ordinalrisk.prediction.ends import Ends
+from ordinalrisk.selection.cross_validation import (
+    ShuffledFolds,
+    curves_without_each,
+    measured,
+    shuffled_folds,
+)
 
 GROWTHS = ("frontier", "adaptive", "paper", "rps")
 _NORMAL = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
-
-Ends = tuple[NDArray[Any], NDArray[Any]]
-"""The first and the last label of each set."""
 
 Track = Callable[[Iterable[Any], int, str], Iterable[Any]]
 """``track(items, total, description)`` gives the items back, with a progress bar around them."""
@@ -58,7 +46,7 @@ Track = Callable[[Iterable[Any], int, str], Iterable[Any]]
 
 @dataclass(frozen=True)
 class Comparison:
-    """What one loss, growth rule and ``alpha`` came to on rows that were not calibrated with.
+    """The cross-validated risk, set size and coverage of one loss, growth rule and ``alpha``.
 
     Attributes
     ----------
@@ -71,19 +59,19 @@ class Comparison:
     alpha : number
         The risk that was asked for, in units of the loss.
     risk : float
-        The mean loss; of clusters, each of which counts as one, if rows come in clusters. It has no interval:
-        thresholds are chosen so that it is near ``alpha``, or below.
+        The mean loss; the mean over clusters if there are clusters. It has no confidence interval: the
+        thresholds are chosen so that it is at or below ``alpha``.
     mean_size : Estimate
         The mean number of labels in a set, with a 95 % interval for calibrations with this many rows. The
         interval is approximate: it needs hundreds of rows, and about ten losses or more in them at this
         ``alpha``. It can be too narrow if many scores are tied, or if nearly all sets are single labels.
     coverage : float
-        The share of sets that hold the truth.
+        The share of sets that include the true label.
     single_labels : float
         The share of sets that are a single label.
     certified : bool
-        False where a fold had too few rows, or clusters, to calibrate with for this ``alpha``: sets are the
-        full scale.
+        False if a fold had too few rows, or clusters, to calibrate with at this ``alpha``. Its sets are then
+        the full scale.
     """
 
     loss_name: str
@@ -110,7 +98,7 @@ def compare(
     clusters: Any = None,
     track: Track | None = None,
 ) -> list[Comparison]:
-    """Every loss with every growth rule at every ``alpha``, cross-validated.
+    """Cross-validate every loss with every growth rule at every ``alpha``.
 
     Choose on other rows than you calibrate with. A loss, growth rule or ``alpha`` that was chosen on the
     calibration rows has no guarantee: the choice prefers what those rows make look good, and the risk of new
@@ -124,7 +112,7 @@ def compare(
         The true labels.
     losses : mapping, optional
         Losses by name, each as for :class:`RiskController`. By default coverage, weights 1 to K, the
-        distance, its square, and the distance with intervals that lie too low counted double.
+        distance, its square, and the distance with sets that lie too low counted double.
     growths : iterable, optional
         Growth rules, by name or as objects; by default all.
     alphas : iterable of numbers
@@ -184,10 +172,10 @@ def compare(
 
 
 def ranked(comparisons: Iterable[Comparison]) -> list[Comparison]:
-    """The comparisons with, for each loss and ``alpha``, those with the smallest sets first.
+    """Sort the comparisons of each loss and ``alpha`` by mean set size, smallest first.
 
-    Losses and alphas keep the order in which they first occur. Where the intervals of two sizes overlap, they
-    leave open which is smaller. Calibrate what you choose on other rows than these: see :func:`compare`.
+    Losses and alphas keep the order in which they first occur. If the confidence intervals of two sizes
+    overlap, the data do not show which is smaller. Calibrate on other rows than these: see :func:`compare`.
 
     Parameters
     ----------
@@ -219,7 +207,7 @@ def ranked(comparisons: Iterable[Comparison]) -> list[Comparison]:
 
 
 def default_losses(n_classes: int) -> dict[str, IntervalLoss]:
-    """The losses that :func:`compare` takes by default: one for each question that practice asks.
+    """Return the losses that :func:`compare` uses by default.
 
     Examples
     --------
@@ -235,29 +223,8 @@ def default_losses(n_classes: int) -> dict[str, IntervalLoss]:
     }
 
 
-class ShuffledFolds(NamedTuple):
-    """Rows drawn into folds: probabilities and positions of labels of each, and the numbers of clusters."""
-
-    proba: Sequence[NDArray[Any]]
-    labels: Sequence[NDArray[np.int64]]
-    classes: Classes
-    clusters: Sequence[NDArray[np.int64]] | None = None
-
-    @property
-    def n_units(self) -> list[int]:
-        """The number of rows, or of clusters where there are any, in each fold."""
-        return (
-            [*map(len, self.labels)] if self.clusters is None else [int(c.max()) + 1 for c in self.clusters]
-        )
-
-    @property
-    def n_calibrated(self) -> int:
-        """The fewest rows, or clusters, that a fold's threshold is calibrated with."""
-        return sum(self.n_units) - max(self.n_units)
-
-
 class _Units(NamedTuple):
-    """The rows, or the clusters: how many rows each has, how many labels their sets, and their mean loss."""
+    """Per row, or per cluster: its number of rows, the labels in their sets, and their mean loss."""
 
     n_rows: NDArray[np.int64]
     n_labels: NDArray[np.float64]
@@ -268,7 +235,7 @@ class _Units(NamedTuple):
 
         .. math:: \operatorname{sd}_i \big( (s_i - S) + c\,(L_i - R) \big) / \sqrt n
 
-        with :math:`c`, so many labels for each unit of risk: a loss above the mean lowers the threshold.
+        where :math:`c` is ``labels_by_risk``: a loss above the mean lowers the threshold.
         """
         size = self.n_labels.sum() / self.n_rows.sum()
         excess = (self.n_labels - size * self.n_rows) / self.n_rows.mean()
@@ -276,43 +243,8 @@ class _Units(NamedTuple):
         return float(influence.std(ddof=1)) / math.sqrt(len(influence))
 
 
-class Outcome(NamedTuple):
-    """The counts over all folds, and whether every fold had rows or clusters enough to calibrate with."""
-
-    tally: Tally
-    certified: bool
-
-
-def shuffled_folds(
-    proba: NDArray[Any],
-    labels: NDArray[np.int64],
-    classes: Classes,
-    folds: int,
-    seed: int,
-    clusters: Any = None,
-) -> ShuffledFolds:
-    """The rows in random folds of :func:`split_folds`, gathered once."""
-    parts = split_folds(len(proba), folds, clusters=clusters, random_state=checked_seed(seed))
-    number = None if clusters is None else RowNames("clusters").numbered(clusters, len(proba))
-    return ShuffledFolds(
-        [np.ascontiguousarray(proba[part]) for part in parts],
-        [labels[part] for part in parts],
-        classes,
-        None if number is None else [np.unique(number[part], return_inverse=True)[1] for part in parts],
-    )
-
-
-def cross_validated(
-    rows: ShuffledFolds, loss: IntervalLoss, growth: GrowthRule, alphas: Sequence[Number]
-) -> list[Outcome]:
-    """What one loss and growth rule come to at each ``alpha``."""
-    costs = CostTable.of(loss, len(rows.classes))
-    curves = _curves_without_each(rows, growth, costs)
-    return [outcome for outcome, _ in _measured(rows, growth, costs, curves, alphas)]
-
-
 def named_rules(growths: Any) -> dict[str, GrowthRule]:
-    """Growth rules by name; one that starts from another point label than usual says so in its name."""
+    """Return growth rules by name; the name includes a point label that is not the default."""
     given = (
         [growths]
         if isinstance(growths, str | GrowthRule)
@@ -327,67 +259,11 @@ def named_rules(growths: Any) -> dict[str, GrowthRule]:
         usual = rule == GROWTH_RULES[rule.name]()
         name = rule.name if usual else f"{rule.name} ({rule.point})"
         if name in rules:
-            raise ValueError(f"growths must be distinct; {name!r} is there more than once.")
+            raise ValueError(f"growths must be distinct; {name!r} is given more than once.")
         rules[name] = rule
     if not rules:
         raise ValueError(f"growths is empty; the growth rules are {list(GROWTH_RULES)}.")
     return rules
-
-
-def _measured(
-    rows: ShuffledFolds,
-    growth: GrowthRule,
-    costs: CostTable,
-    curves: Iterable[RiskCurve],
-    alphas: Sequence[Number],
-) -> list[tuple[Outcome, list[Ends]]]:
-    """The outcome at each ``alpha``, and the ends of the sets of each fold."""
-    exact = [as_fraction(alpha, "alpha") for alpha in alphas]
-    folds: list[list[tuple[Tally, Ends]]] = []
-    for fold, curve in enumerate(curves):
-        found_at: dict[float, tuple[Tally, Ends]] = {}
-        for threshold in (thresholds := [expectation_threshold(curve, alpha) for alpha in exact]):
-            if threshold not in found_at:
-                ends = growth.intervals(rows.proba[fold], costs, threshold, None)
-                found_at[threshold] = Tally.of(rows.labels[fold], IntervalSet.of(*ends, rows.classes)), ends
-        folds.append([found_at[threshold] for threshold in thresholds])
-    measured = []
-    for alpha, *parts in zip(exact, *folds, strict=True):
-        tallies, sets = zip(*parts, strict=True)
-        outcome = Outcome(reduce(add, tallies), rows.n_calibrated >= rows_needed(alpha, costs.bound))
-        measured.append((outcome, [*sets]))
-    return measured
-
-
-def _curves_without_each(rows: ShuffledFolds, growth: GrowthRule, costs: CostTable) -> Iterator[RiskCurve]:
-    """For each fold the risk curve of all others."""
-    each = [*zip(rows.proba, rows.labels, strict=True)]
-    if rows.clusters is not None:
-        losses = [UnitSteps.of_rows(growth.row_levels(p, costs, None), y, costs) for p, y in each]
-        for fold in range(len(each)):
-            yield _clustered_curve(_without(losses, fold), _without(rows.clusters, fold), costs)
-        return
-    steps: list[Any] = [growth.steps(proba, labels, costs, None) for proba, labels in each]
-    n_rows = sum(map(len, rows.labels))
-    for fold, labels in enumerate(rows.labels):
-        others = Steps.joined(_without(steps, fold))
-        yield RiskCurve(others, unit=costs.unit, n_rows=n_rows - len(labels), bound=costs.bound)
-
-
-def _clustered_curve(
-    losses: Sequence[UnitSteps], clusters: Sequence[NDArray[np.int64]], costs: CostTable
-) -> RiskCurve:
-    """The curve of clusters, each of which counts as one."""
-    firsts = np.cumsum([0, *(int(numbers.max()) + 1 for numbers in clusters)])
-    numbers = np.concatenate([part + first for part, first in zip(clusters, firsts[:-1], strict=True)])
-    steps, parts = UnitSteps.joined(losses).clustered(numbers)
-    unit = costs.unit / parts
-    largest = int(costs.bound / unit)
-    return RiskCurve(steps.steps(largest), unit=unit, n_rows=steps.n_units, bound=costs.bound)
-
-
-def _without(items: Sequence[Any], fold: int) -> list[Any]:
-    return [*items[:fold], *items[fold + 1 :]]
 
 
 def _comparisons(
@@ -399,18 +275,18 @@ def _comparisons(
     alphas: Sequence[Number],
 ) -> Iterator[Comparison]:
     costs = CostTable.of(loss, len(rows.classes))
-    curves = [*_curves_without_each(rows, rule, costs)]
-    found = _measured(rows, rule, costs, curves, alphas)
+    curves = [*curves_without_each(rows, rule, costs)]
+    found = measured(rows, rule, costs, curves, alphas)
     units = [_by_unit(rows, sets, costs) for _, sets in found]
     near = [
         _alphas_near(as_fraction(alpha), mine.losses, costs.bound)
         for alpha, mine in zip(alphas, units, strict=True)
     ]
-    found_near = _measured(rows, rule, costs, curves, [alpha for pair in near for alpha in pair])
+    found_near = measured(rows, rule, costs, curves, [alpha for pair in near for alpha in pair])
     for i, (alpha, mine, (below, above)) in enumerate(zip(alphas, units, near, strict=True)):
         tally, certified = found[i][0]
         wide, size, narrow = (
-            outcome.tally.mean_size() for outcome, _ in (found_near[2 * i], found[i], found_near[2 * i + 1])
+            totals.tally.mean_size() for totals, _ in (found_near[2 * i], found[i], found_near[2 * i + 1])
         )
         rise = (wide - size) / float(as_fraction(alpha) - below)
         fall = (size - narrow) / float(above - as_fraction(alpha))
@@ -432,7 +308,7 @@ def _comparisons(
 
 
 def _alphas_near(alpha: Fraction, losses: NDArray[np.float64], bound: Fraction) -> tuple[Fraction, Fraction]:
-    """One below and one above, about as far off as the mean loss of so many rows is by chance."""
+    """Return an alpha below and one above, as far away as chance moves the mean loss."""
     total = float(losses.sum())
     one_loss = float(losses @ losses) / total if total else float(bound)
     error = Fraction(_NORMAL * math.sqrt(float(alpha) * one_loss / len(losses)))
