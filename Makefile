@@ -8,23 +8,29 @@ INSTALL = $(PIP) --editable
 # There is a process for each core; threads of linear algebra would only wait for each other.
 ONE_THREAD = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test kernels coverage fuzz docs linkcheck lint check dist bench reproduce clean
+# An editable installation compiles them; it is made anew when they change.
+NATIVE := hatch_build.py $(wildcard src/ordinalrisk/growth/kernels/native/*.[ch])
+
+.PHONY: demo test native sanitize coverage fuzz docs linkcheck lint check dist wheels bench reproduce clean
 
 demo: $(VENV)/.demo
 	$(BIN)/ordinalrisk demo
 
-test: kernels
+test: $(VENV)/.test
 	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-kernels: $(VENV)/.test # compiled once, and not in each process of the tests
-	$(BIN)/ordinalrisk warmup
+native: $(BIN)/python # the C kernels anew, with warnings for errors
+	$(BIN)/python hatch_build.py --strict
 
-coverage: kernels # a quarter slower, so not part of every test run
+sanitize: $(VENV)/.test # the kernels' tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	$(ONE_THREAD) $(BIN)/python tests/sanitize.py
+
+coverage: $(VENV)/.test # a quarter slower, so not part of every test run
 	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses auto --dist worksteal --cov --cov-report term-missing:skip-covered
 
 SECONDS ?= 60
 SEED ?= 0
-fuzz: kernels # attacks; what is found is kept in fuzz/regressions, which the tests run again
+fuzz: $(VENV)/.test # attacks; what is found is kept in fuzz/regressions, which the tests run again
 	$(ONE_THREAD) $(BIN)/python -m fuzz --seconds $(SECONDS) --seed $(SEED)
 
 docs: $(VENV)/.docs # the site in docs/_build/html; needs no network once installed
@@ -41,15 +47,18 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 
 check: $(VENV)/.check
-	$(MAKE) --jobs=2 --output-sync lint kernels # each keeps one core busy
-	$(MAKE) test docs dist
+	$(MAKE) lint native test docs dist
 
 dist: $(VENV)/.dist # sdist and wheel in dist/, each installed in a new environment and used there
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation > /dev/null
 	$(BIN)/python tests/dist_check.py dist
 
-bench: $(VENV)/.bench
+wheels: $(VENV)/.wheels # a wheel for each platform in dist/wheels, from any machine
+	$(BIN)/python tests/wheels_check.py dist/wheels
+
+bench: $(VENV)/.bench # with the kernels as the wheels have them
+	CC="$(BIN)/python -m ziglang cc" $(BIN)/python hatch_build.py
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.paper
 
@@ -59,30 +68,35 @@ reproduce: $(VENV)/.test # the paper's experiments on the scores in docs/scores 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.demo: pyproject.toml constraints.txt $(NATIVE) | $(BIN)/python
 	$(INSTALL) ".[plots,report]"
 	@touch $@
 
-$(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.test: pyproject.toml constraints.txt $(NATIVE) | $(BIN)/python
 	$(INSTALL) ".[test]"
 	@touch $@
 
-$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.docs: pyproject.toml constraints.txt $(NATIVE) | $(BIN)/python
 	$(INSTALL) ".[docs]"
 	@touch $@
 
-$(VENV)/.check: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.check: pyproject.toml constraints.txt $(NATIVE) | $(BIN)/python
 	$(INSTALL) ".[test,docs]" # at once, which is quicker than one after the other
 	@touch $@ $(VENV)/.test $(VENV)/.docs $(VENV)/.demo
 
 $(VENV)/.dist: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) build hatchling
+	$(PIP) build hatchling $$($(BIN)/python hatch_build.py --needs)
 	@touch $@
 
-$(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.wheels: constraints.txt | $(BIN)/python
+	$(PIP) build hatchling ziglang
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml constraints.txt $(NATIVE) | $(BIN)/python
 	$(INSTALL) ".[bench]"
+	$(PIP) ziglang
 	$(PIP) --no-deps torchcp # one of the packages it asks for can't be built everywhere, and is not needed here
 	@touch $@
 
 clean:
-	rm -rf $(VENV) dist demo docs/_build docs/tutorial docs/concepts docs/gallery docs/pages/tutorial/*.html docs/pages/tutorial/*.json .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist src/ordinalrisk/growth/kernels/native/_kernels.* demo docs/_build docs/tutorial docs/concepts docs/gallery docs/pages/tutorial/*.html docs/pages/tutorial/*.json .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -17,20 +17,20 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ordinalrisk.files.atomic import replacing
+from ordinalrisk.growth.kernels.cpu import N_THREADS
 
 from . import files, pictures, scale
 from .gpu import CLASSES, measure_gpu, why_not
-from .latency import measure_latency
+from .latency import measure_cold_start, measure_latency
 from .marks import Findings, all_marks
 from .memory import available_bytes
-from .reading import THREADS
 from .report import tables
-from .sizes import one_half, summarise
+from .sizes import means_over_halves, one_half
 from .speed import VARIANTS, Limits, measure_divergence_literal, measure_grid, measure_variants
 from .tabular import scored_data
 
 SECTIONS = ("speed", "variants", "sizes", "latency", "files", "scale", "gpu")
-PACKAGES = ("numpy", "numba", "scikit-learn", "torch", "mapie", "crepes", "torchcp", "distributed")
+PACKAGES = ("numpy", "scikit-learn", "torch", "mapie", "crepes", "torchcp", "distributed")
 SHARE_OF_AVAILABLE_MEMORY = 0.6
 QUICK_ROWS = 4_000
 WIDTH = 80
@@ -111,17 +111,18 @@ def _sizes(arguments: argparse.Namespace, limits: Limits, progress: Progress) ->
             progress.update(bar, description=f"Set sizes: {data.name}")
             outcomes.append(one_half(data, half))
             progress.advance(bar)
-        found += summarise(data, outcomes)
+        found += means_over_halves(data, outcomes)
     return {"sizes": found, "sizes_left_out": left_out, "halves": halves}
 
 
 def _latency(arguments: argparse.Namespace, limits: Limits, progress: Progress) -> Findings:
-    bar = progress.add_task("First use", total=2)
+    bar = progress.add_task("First use", total=3)
+    repeats = 3 if arguments.quick else 9
     found = {}
-    for name, times in measure_latency(repeats=3 if arguments.quick else 9):
+    for name, times in measure_latency(repeats):
         found[name] = times
         progress.advance(bar)
-    return {"latency": found}
+    return {"latency": found, "cold_start": measure_cold_start(repeats)}
 
 
 def _gpu(arguments: argparse.Namespace, limits: Limits, progress: Progress) -> Findings:
@@ -208,7 +209,7 @@ def _memory_limit(gigabytes: float) -> float:
 def _machine() -> dict[str, Any]:
     return {
         "processor": _processor(),
-        "threads": THREADS,
+        "threads": N_THREADS,
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in PACKAGES},
     }

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -84,38 +83,39 @@ def _calibrate(scores: Path, calibration: Path) -> None:
     controller.save(calibration)
 
 
+_MEASURED = """
+import resource, subprocess, sys
+quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+status = subprocess.run([sys.executable, "-m", "ordinalrisk", *sys.argv[1:]], **quiet).returncode
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(status)
+"""
+
+
 def _peak_resident(arguments: list[Any]) -> int:
-    """The peak resident memory, in bytes, of the command with these arguments."""
-    command = [sys.executable, "-m", "ordinalrisk", *map(str, arguments)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise RuntimeError(f"{' '.join(command)} ended with status {status}.")
-    return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    """The peak resident memory, in bytes, of the command with these arguments.
+
+    A small process starts the command: the peak of a process counts the memory of the one that it came from.
+    """
+    command = [sys.executable, "-c", _MEASURED, *map(str, arguments)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return int(done.stdout) * (1 if sys.platform == "darwin" else 1024)
 
 
 def _jobs(scores: Path, calibration: Path) -> dict[str, Callable[[], Any]]:
     from pyarrow import parquet
 
-    from ordinalrisk.controller import RiskController
-    from ordinalrisk.files.readers import ROWS_AT_ONCE, opened
-    from ordinalrisk.jobs import one_file
+    from ordinalrisk import RiskController, jobs
+    from ordinalrisk.files.readers import ROWS_AT_ONCE
 
     controller = RiskController.load(calibration)
-    columns = controller.columns_
 
     def read(names: list[str]) -> None:
         for _ in parquet.ParquetFile(scores, pre_buffer=False).iter_batches(ROWS_AT_ONCE, columns=names):
             pass
 
     def predict(suffix: str) -> None:
-        with opened(scores) as source:
-            target = scores.with_name(f"timed.{suffix}")
-            one_file.predict(controller, one_file.FileRows(source, columns), target)
-
-    def evaluate() -> None:
-        with opened(scores) as source:
-            one_file.evaluate(controller, one_file.FileRows(source, columns, controller.classes_.tolist()))
+        jobs.predict(controller, scores, scores.with_name(f"timed.{suffix}"), keep="", note=lambda _: None)
 
     return {
         "predict, to Parquet, reading": lambda: read(SCORES),
@@ -123,7 +123,7 @@ def _jobs(scores: Path, calibration: Path) -> dict[str, Callable[[], Any]]:
         "predict, to Arrow, reading": lambda: read(SCORES),
         "predict, to Arrow": lambda: predict("arrow"),
         "evaluate, reading": lambda: read([*SCORES, "label"]),
-        "evaluate": evaluate,
+        "evaluate": lambda: jobs.evaluate(controller, scores),
     }
 
 

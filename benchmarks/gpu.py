@@ -5,7 +5,8 @@ Needs torch, triton, numpy and ordinalrisk, nothing else, so that it runs where 
     PYTHONPATH=src python3 benchmarks/gpu.py --out results
 
 A call counts with the bytes it can't avoid: the probabilities and labels it reads, the intervals it writes.
-A copy counts with the bytes it reads and writes. Both are timed with CUDA events, in turns.
+A copy counts with the bytes it reads and writes. Both are timed with CUDA events, in turns. So are the parts
+of a calibration: what is left of it is the check of the labels and the time of Python.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ ROWS_AT_ONCE = 1_000_000
 BYTES_A_ROW_BESIDE = 64  # labels, intervals and what a calibration keeps
 SHARE_OF_FREE_MEMORY = 0.9
 NO_GPU = "no GPU found"
+PARTS = ("steps", "threshold", "fingerprint")
 
 
 def why_not() -> str | None:
@@ -69,6 +71,7 @@ def _measure(n: int, K: int, repeats: int) -> dict[str, Any]:
         "copy": lambda: copy.copy_(proba),
         "predict": lambda: controller.predict_set(proba),
         "calibrate": lambda: RiskController(loss="coverage", alpha=ALPHA).calibrate(proba, y),
+        **_parts_of_calibrate(proba, y),
     }
     moved = {
         "copy": 2 * _nbytes(proba),
@@ -79,7 +82,7 @@ def _measure(n: int, K: int, repeats: int) -> dict[str, Any]:
     for _ in range(repeats):
         for name, job in jobs.items():
             best[name] = min(best[name], _event_seconds(job))
-    bandwidth = {name: moved[name] / best[name] for name in jobs}
+    bandwidth = {name: moved[name] / best[name] for name in moved}
     found = {
         "device": torch.cuda.get_device_name(),
         "n": n,
@@ -90,6 +93,31 @@ def _measure(n: int, K: int, repeats: int) -> dict[str, Any]:
         "bytes_a_row": {step: _device_peak(jobs[step]) / n for step in ("predict", "calibrate")},
     }
     return found
+
+
+def _parts_of_calibrate(proba: Any, y: Any) -> dict[str, Callable[[], Any]]:
+    """What a calibration does, each by itself."""
+    from dataclasses import replace
+
+    from ordinalrisk import FrontierGrowth
+    from ordinalrisk.calibration.fingerprint import Fingerprint
+    from ordinalrisk.losses.cost_table import CostTable
+    from ordinalrisk.losses.kinds import as_loss
+
+    n, K = proba.shape
+    rule, costs = FrontierGrowth(), CostTable.of(as_loss("coverage"), K)
+    known: Any = rule.steps(proba, y, costs, None)
+
+    def fingerprint() -> str:
+        running = Fingerprint()
+        running.update(proba, y)
+        return running.hexdigest()
+
+    return {
+        "steps": lambda: rule.steps(proba, y, costs, None),
+        "threshold": lambda: replace(known, was_asked=False).first_level_above(int(ALPHA * n)),
+        "fingerprint": fingerprint,
+    }
 
 
 def _ordinal_scores(n: int, K: int) -> tuple[Any, Any]:
@@ -165,7 +193,13 @@ def table(findings: list[dict[str, Any]]) -> str:
         copy = found["bytes"]["copy"] / found["seconds"]["copy"] / 1e9
         memory = "/".join(f"{found['bytes_a_row'][step]:.0f}" for step in ("predict", "calibrate"))
         lines.append(f"{found['K']:>4} {found['n']:>12,} {copy:>10,.0f} {steps} {memory:>12}")
-    return "\n".join([*lines, "memory: peak on the device beside the input, predict/calibrate"])
+    lines.append("memory: peak on the device beside the input, predict/calibrate")
+    if all("fingerprint" in found["seconds"] for found in findings):
+        lines.append("parts of calibrate, ms:")
+        for found in findings:
+            parts = (f"{part} {found['seconds'][part] * 1e3:.2f}" for part in PARTS)
+            lines.append(f"{found['K']:>4} {', '.join(parts)}")
+    return "\n".join(lines)
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ MAIN_ROWS, MAIN_CLASSES = 1_000_000, 10
 LITERAL_ROWS = 10_000
 LINEAR_FROM, LINEAR_TO, LINEAR_WITHIN = 100_000, 10_000_000, 0.2
 GPU_ROWS = 100_000_000
+GPU_SHARES = (("predict", 5, 0.55), ("predict", 10, 0.80), ("predict", 100, 0.75), ("calibrate", 10, 0.15))
 SCALE_ROWS = 10_000_000  # on a cluster
 MOST_OVERHEAD = 0.3
 UNLESS_SAID = "n = 10^6, K = 10, unless said otherwise"
@@ -47,8 +48,10 @@ def _marks(findings: Findings) -> list[Mark]:
         _linear(findings, "calibrate"),
         *_files(findings),
         *_scale(findings),
-        _at_least("GPU predict, share of copying, n = 10^8", 0.7, _gpu_share(findings), _percent),
+        *_gpu(findings),
         _at_most("fresh process, 1,000 rows", 1.5, _median(latency, "small call"), _seconds),
+        _at_most("cold start after import numpy, n = 2,000", 0.3, _cold_start(findings), _seconds),
+        _at_most("cold start, imports of numpy", 6, _cold_start(findings, over="numpy"), _times),
         _at_most("fresh process, import ordinalrisk", 0.3, _median(latency, "import"), _seconds),
     ]
 
@@ -124,9 +127,16 @@ def overhead(job: Findings) -> float:
     return job["cluster"] / job["one"] - 1
 
 
-def _gpu_share(findings: Findings) -> float | None:
-    cells = findings.get("gpu", [])
-    return next((c["share_of_copy"]["predict"] for c in cells if (c["n"], c["K"]) == (GPU_ROWS, 10)), None)
+def _gpu(findings: Findings) -> Iterator[Mark]:
+    cells = {(cell["n"], cell["K"]): cell["share_of_copy"] for cell in findings.get("gpu", [])}
+    for step, K, asked in GPU_SHARES:
+        what = f"GPU {step}, share of copying, n = 10^8, K = {K}"
+        yield _at_least(what, asked, cells.get((GPU_ROWS, K), {}).get(step), _percent)
+
+
+def _cold_start(findings: Findings, over: str | None = None) -> float | None:
+    found = findings.get("cold_start", {})
+    return found["ours"] / (found[over] if over else 1) if found else None
 
 
 def _median(latency: Findings, name: str) -> float | None:

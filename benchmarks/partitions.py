@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from .reading import THREADS
+from ordinalrisk.growth.kernels.cpu import N_THREADS
+
 from .scores import ordinal_scores
 
 K = 10
@@ -43,12 +44,12 @@ def labels_of(index: int, n_rows: int) -> np.ndarray:
 
 def made_ahead(n_partitions: int, n_rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """All partitions in order, the next ones made while one is worked on."""
-    with ThreadPoolExecutor(THREADS) as pool:
-        ahead = [pool.submit(proba_of, index, n_rows) for index in range(min(THREADS, n_partitions))]
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        ahead = [pool.submit(proba_of, index, n_rows) for index in range(min(N_THREADS, n_partitions))]
         for index in range(n_partitions):
             proba = ahead.pop(0).result()
-            if index + THREADS < n_partitions:
-                ahead.append(pool.submit(proba_of, index + THREADS, n_rows))
+            if index + N_THREADS < n_partitions:
+                ahead.append(pool.submit(proba_of, index + N_THREADS, n_rows))
             yield proba, labels_of(index, n_rows)
 
 

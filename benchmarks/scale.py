@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -85,66 +86,38 @@ def compare_files(folder: Path, seconds_each: float) -> dict[str, Any]:
     """Files on the cluster, and on one machine: as one file, or file by file; the faster one counts."""
     import pyarrow.parquet as parquet
 
-    from ordinalrisk import RiskController
-    from ordinalrisk.files.readers import opened
-    from ordinalrisk.inputs.column_roles import ScoreColumns
-    from ordinalrisk.jobs import many_files, one_file
+    from ordinalrisk import RiskController, jobs
 
-    places = sorted(map(str, (folder / "parts").glob("*.parquet")))
-    columns, classes = ScoreColumns(tuple(SCORES), "label"), list(range(K))
-    schema = parquet.read_schema(places[0])
-    labelled = many_files.Files(places, columns, schema, classes)
-    unlabelled = many_files.Files(places, columns, schema)
-    whole = many_files.Files([str(folder / "whole.parquet")], columns, schema, classes)
-    whole_unlabelled = many_files.Files(whole.places, columns, schema)
-    here, there = folder / "here", folder / "there"
-    here.mkdir()
+    parts, whole = sorted(map(str, (folder / "parts").glob("*.parquet"))), str(folder / "whole.parquet")
+    columns: dict[str, Any] = {"scores": SCORES, "label": "label", "classes": range(K)}
 
-    def new() -> RiskController:
-        return RiskController(alpha=ALPHA, classes=classes)
+    def calibrate(paths: Any, dask: Any = None) -> RiskController:
+        return jobs.calibrate(RiskController(alpha=ALPHA), paths, dask=dask, **columns)
 
-    def calibrate(files: many_files.Files) -> RiskController:
-        spec = new().spec
-        calibrator = spec.calibrator(classes)
-        for index in range(len(files.places)):
-            with files.rows(index) as rows, rows.batches() as batches:
-                for batch in batches:
-                    calibrator.add(batch.proba, batch.labels, batch.extras)
-        return RiskController.of(spec, calibrator.finish(columns))
+    def predict(paths: Any, out: str, dask: Any = None) -> int:
+        return jobs.predict(controller, paths, folder / out, keep="", dask=dask).n_labels
 
-    def predict(files: many_files.Files) -> int:
-        n_labels = 0
-        for index, place in enumerate(files.places):
-            with files.rows(index) as rows:
-                n_labels += one_file.predict(controller, rows, here / Path(place).name).n_labels
-        return n_labels
+    def evaluate(paths: Any, dask: Any = None) -> Any:
+        return jobs.evaluate(controller, paths, dask=dask)
 
-    def evaluate(files: many_files.Files) -> Any:
-        parts = []
-        for index in range(len(files.places)):
-            with files.rows(index) as rows:
-                parts.append(one_file.counted(controller, rows))
-        return one_file.Counted.merged(parts).evaluated(controller)
-
-    with _timed_cluster() as (_, start):
-        controller = many_files.calibrate(new(), labelled)
-        _require_equal("thresholds", controller.threshold_, calibrate(labelled).threshold_)
-        found = many_files.predict(controller, unlabelled, str(there)).n_labels
-        _require_equal("numbers of labels", found, predict(unlabelled))
-        jobs: dict[str, Callable[[], Any]] = {
-            "calibrate, file by file": lambda: calibrate(labelled),
+    with _timed_cluster() as (client, start):
+        controller = calibrate(parts, client)
+        _require_equal("thresholds", controller.threshold_, calibrate(parts).threshold_)
+        found = predict(parts, "there", client)
+        _require_equal("numbers of labels", found, predict(parts, "here"))
+        timed: dict[str, Callable[[], Any]] = {
+            "calibrate, file by file": lambda: calibrate(parts),
             "calibrate, one file": lambda: calibrate(whole),
-            "calibrate, cluster": lambda: many_files.calibrate(new(), labelled),
-            "predict, file by file": lambda: predict(unlabelled),
-            "predict, one file": lambda: predict(whole_unlabelled),
-            "predict, cluster": lambda: many_files.predict(controller, unlabelled, str(there)),
-            "evaluate, file by file": lambda: evaluate(labelled),
+            "calibrate, cluster": lambda: calibrate(parts, client),
+            "predict, file by file": lambda: predict(parts, "here"),
+            "predict, one file": lambda: predict(whole, "sets.parquet"),
+            "predict, cluster": lambda: predict(parts, "there", client),
+            "evaluate, file by file": lambda: evaluate(parts),
             "evaluate, one file": lambda: evaluate(whole),
-            "evaluate, cluster": lambda: many_files.evaluate(controller, labelled),
+            "evaluate, cluster": lambda: evaluate(parts, client),
         }
-        times = best_in_turns(jobs, seconds_each)
-    with opened(whole.places[0]) as source:
-        return _compared("files", source.n_rows, len(places), start, times)
+        times = best_in_turns(timed, seconds_each)
+    return _compared("files", parquet.read_metadata(whole).num_rows, len(parts), start, times)
 
 
 def compare_arrays(n_chunks: int, rows: int, seconds_each: float) -> dict[str, Any]:
@@ -161,7 +134,7 @@ def compare_arrays(n_chunks: int, rows: int, seconds_each: float) -> dict[str, A
 
     def evaluate() -> float:
         tallies = [Tally.of(y, controller.predict_set(proba)) for proba, y in made_ahead(n_chunks, rows)]
-        return float(sum(tallies[1:], tallies[0]).risk(controller.loss))
+        return float(reduce(Tally.merge, tallies).risk(controller.loss))
 
     def make() -> None:
         for _ in made_ahead(n_chunks, rows):

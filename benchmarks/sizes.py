@@ -36,7 +36,7 @@ def one_half(data: Scored, half: int) -> dict[str, tuple[float, ...]]:
     return outcomes
 
 
-def summarise(data: Scored, halves: list[dict[str, tuple[float, ...]]]) -> Iterator[dict[str, Any]]:
+def means_over_halves(data: Scored, halves: list[dict[str, tuple[float, ...]]]) -> Iterator[dict[str, Any]]:
     """One finding for each method: means over the halves, and their standard errors."""
     n, K = data.proba.shape
     for name in METHODS:

@@ -59,7 +59,7 @@ def measure_grid(rows: list[int], classes: list[int], limits: Limits) -> Iterato
 
 
 def _probed(peer: Peer, K: int) -> Expectation:
-    """A first look at few rows, which also compiles and imports."""
+    """A first look at few rows, which also imports."""
     proba, y = ordinal_scores(ROWS_TO_PROBE, K)
     contender = peer.make()
     contender.calibrate(proba, y)
@@ -130,7 +130,7 @@ def measure_variants(n: int, classes: list[int], limits: Limits) -> Iterator[dic
             jobs = dict(readers(proba))
             for name, (made_by, ours) in VARIANTS.items():
                 if made_by is scores:
-                    ours.calibrate(proba[:ROWS_TO_PROBE], y[:ROWS_TO_PROBE])  # compiles
+                    ours.calibrate(proba[:ROWS_TO_PROBE], y[:ROWS_TO_PROBE])  # imports
                     ours.predict(proba[:ROWS_TO_PROBE])
                     jobs |= {f"{name} {step}": job for step, job in _jobs(ours, proba, y).items()}
             best = best_in_turns(jobs, limits.seconds_each / 3)

@@ -13,7 +13,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
-from ordinalrisk import softmax
+from ordinalrisk.probabilities import softmax
 from reproduction.scores import read_scores
 
 FOLDER = "ORDINALRISK_DATA"

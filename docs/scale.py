@@ -31,11 +31,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from docs.page_blocks import filled, written
-from ordinalrisk.curves.steps import Steps
-from ordinalrisk.display.palette import BLUE, FAINT, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION
-from ordinalrisk.display.text_table import Table
-from ordinalrisk.execution import bracketing
-from ordinalrisk.execution.bracketing import (
+from ordinalrisk.curves import bracketing
+from ordinalrisk.curves.bracketing import (
     KEPT_WHOLE,
     MOST_SENT,
     SAMPLED,
@@ -43,8 +40,7 @@ from ordinalrisk.execution.bracketing import (
     first_question,
     windows_around,
 )
-from ordinalrisk.execution.dask.partitions import MERGED_AT_ONCE
-from ordinalrisk.execution.part_steps import (
+from ordinalrisk.curves.part_steps import (
     Answer,
     Draw,
     FirstLook,
@@ -55,7 +51,12 @@ from ordinalrisk.execution.part_steps import (
     Sample,
     Sizes,
 )
+from ordinalrisk.curves.steps import Steps
+from ordinalrisk.display.palette import BLUE, FAINT, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION
+from ordinalrisk.display.text_table import Table
+from ordinalrisk.execution.dask.executor import MERGED_AT_ONCE
 from ordinalrisk.files.atomic import replacing
+from ordinalrisk.inputs.batch import merge_all
 from reproduction.figures import WIDTH, head, name_panel, panels, save
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -92,7 +93,7 @@ ASKED = ("sample", "edges", "bracket")
 
 def measure_rates(*, rows: int = ROWS_OF_FILE, n_tasks: int = 4_000, track: Track = in_silence) -> Numbers:
     """Core-nanoseconds a row, in a process with one thread; and the driver's core-microseconds a task."""
-    one_thread = os.environ | {"NUMBA_NUM_THREADS": "1"}
+    one_thread = os.environ | {"ORDINALRISK_NUM_THREADS": "1"}
     command = [sys.executable, __file__, "--rates", str(rows), str(n_tasks)]
     found = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=one_thread)
     return json.loads(found.stdout)
@@ -110,13 +111,13 @@ def _rates(folder: Path, rows: int) -> Numbers:
     from pyarrow import parquet
 
     from ordinalrisk import RiskController
-    from ordinalrisk.calibration.accumulate import RowExtras
-    from ordinalrisk.evaluation.evaluation import StratumLosses
-    from ordinalrisk.execution.calibrating_parts import PartsCalibrator
-    from ordinalrisk.files.readers import opened
+    from ordinalrisk.calibration.loss_steps import LossSteps
+    from ordinalrisk.evaluation.counts import Tally
+    from ordinalrisk.files.scored_rows import FileRows
     from ordinalrisk.files.writers import writing
+    from ordinalrisk.inputs.batch import Batch
     from ordinalrisk.inputs.column_roles import ScoreColumns
-    from ordinalrisk.jobs import one_file
+    from ordinalrisk.prediction.predictor import Predictor
 
     proba, y = ordinal_scores(rows, K)
     names = [f"p{k}" for k in range(K)]
@@ -127,31 +128,24 @@ def _rates(folder: Path, rows: int) -> Numbers:
     parquet.write_table(table, path)
     columns, classes = ScoreColumns(tuple(names), "y"), list(range(K))
     controller = RiskController(alpha=ALPHA, classes=classes).calibrate(proba, y)
-    calibrator = PartsCalibrator(controller.spec, controller.classes_)
 
-    def batches() -> list[one_file.Rows]:
-        with opened(path) as source:
-            file_rows = one_file.FileRows(source, columns, classes)
-            with file_rows.batches() as found:
-                return [*found]
+    def batches() -> list[Batch]:
+        return [*FileRows(str(path), columns, classes).batches()]
 
     held = batches()
 
     def steps() -> PartSteps:
-        collector = calibrator.collector()
+        found = LossSteps(controller.spec, controller.classes_)
         for batch in held:
-            collector.add(batch.proba, batch.labels, RowExtras())
-        return collector.finish()
+            found.add(batch)
+        return found.as_part()
 
     def sets() -> list[Any]:
-        predictor = one_file.Predictor(controller)
-        return [predictor.sets(batch) for batch in held]
+        predictor = Predictor.of(controller.spec, controller.calibration_)
+        return [predictor.sets(batch)[0] for batch in held]
 
-    def tally() -> StratumLosses:
-        losses = StratumLosses(controller.calibration_)
-        for batch, of_batch in zip(held, found_sets, strict=True):
-            losses.add(batch.labels, of_batch, batch.extras)
-        return losses
+    def tally() -> list[Tally]:
+        return [Tally.of(batch.labels, of_batch) for batch, of_batch in zip(held, found_sets, strict=True)]
 
     def write() -> None:
         with writing(target, schema, None, added) as writer:
@@ -282,7 +276,10 @@ class MadePart(_Part):
         if self._levels is not None:
             at = np.floor(at * self._levels) / self._levels
         return PartSteps(
-            {STRATUM: Steps(at, 1, 1)}, {STRATUM: self._n_steps}, _CLASS_ROWS, digest_of(self._index)
+            {STRATUM: Steps(at, 1, 1)},
+            {STRATUM: self._n_steps},
+            _CLASS_ROWS,
+            {self._index: digest_of(self._index)},
         )
 
     def first_look(self, most: float, most_of_stratum: float) -> FirstLook:
@@ -427,7 +424,8 @@ def digest_of(index: int) -> str:
 def sizes_of_part(n_steps: int, index: int) -> Sizes:
     """Those of a part with one stratum, in which every row steps."""
     number = {STRATUM: n_steps}
-    return Sizes(dict(number), dict(number), dict(number), _CLASS_ROWS, (digest_of(index),))
+    met = {STRATUM: (index, 0)}
+    return Sizes(dict(number), dict(number), dict(number), _CLASS_ROWS, {index: digest_of(index)}, met)
 
 
 class WeighedParts:
@@ -448,16 +446,16 @@ class WeighedParts:
 
     def first_look(self) -> FirstLook:
         """What all parts say first."""
-        return self.ask(first_question(len(self._parts)), FirstLook.merged)
+        return self.ask(first_question(len(self._parts)))
 
-    def ask(self, question: Any, merged: Any) -> Any:
+    def ask(self, question: Any) -> Any:
         """What all parts answer."""
         level = [question(part) for part in self._parts]
         while len(level) > 1:
             sizes = [weight(answer) for answer in level]
             self.largest, self.moved = max(self.largest, *sizes), self.moved + sum(sizes)
             level = [
-                merged(level[start : start + MERGED_AT_ONCE])
+                merge_all(level[start : start + MERGED_AT_ONCE])
                 for start in range(0, len(level), MERGED_AT_ONCE)
             ]
         self.to_driver.append(weight(level[0]))

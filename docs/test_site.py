@@ -25,11 +25,14 @@ LOOKED_AT = [
     "index",
     "tutorial/index",
     "tutorial/first_intervals",
+    "tutorial/choosing_a_loss",
     "tutorial/reading_the_report",
     "concepts/frontier",
     "concepts/growth",
     "gallery/index",
+    "gallery/from_excel_to_sets",
     "reference/index",
+    "reference/checks",
     "reference/losses",
     "reference/command_line",
     "guarantees",
@@ -97,6 +100,11 @@ def test_pictures_say_what_they_show(page):
     """A thumbnail stands beside its title, which says it already."""
     pictures = [given for tag, given in tags(page) if tag == "img" and "thumb" not in given.get("src", "")]
     assert not [given.get("src") for given in pictures if not given.get("alt", "").strip()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_no_page_has_a_path_of_this_machine(page):
+    assert str(Path(__file__).parents[1]) not in page.read_text()
 
 
 @pytest.fixture(scope="session")

@@ -18,9 +18,9 @@ import ordinalrisk as orisk
 from ordinalrisk.display.palette import BLUE, SKY, VERMILLION
 
 scores = pd.read_csv("../docs/scores/utkface.csv.gz")
-proba = orisk.softmax(scores.filter(like="logit"))
+proba = orisk.probabilities.softmax(scores.filter(like="logit"))
 group = scores["label"].to_numpy()
-calibration, test = orisk.split_rows(len(scores), random_state=0)
+calibration, test = orisk.splitting.split_rows(len(scores), random_state=0)
 
 # %%
 # ``positions`` are the first years of the groups, and ``normalize=False`` keeps the years. The

@@ -16,9 +16,9 @@ import ordinalrisk as orisk
 from ordinalrisk.display.palette import INK, SKY, VERMILLION
 
 scores = pd.read_csv("../docs/scores/retinamnist.csv.gz")
-proba = orisk.softmax(scores.filter(like="logit"))
+proba = orisk.probabilities.softmax(scores.filter(like="logit"))
 grade = scores["label"].to_numpy()
-calibration, test = orisk.split_rows(len(scores), random_state=0)
+calibration, test = orisk.splitting.split_rows(len(scores), random_state=0)
 
 # %%
 # A loss is a table: a row for the true grade, a column for the end of the interval that is

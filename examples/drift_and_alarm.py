@@ -18,9 +18,9 @@ import ordinalrisk as orisk
 from ordinalrisk.display.palette import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION
 
 scores = pd.read_csv("../docs/scores/utkface.csv.gz")
-proba = orisk.softmax(scores.filter(like="logit"))
+proba = orisk.probabilities.softmax(scores.filter(like="logit"))
 group = scores["label"].to_numpy()
-calibration, rest = orisk.split_rows(len(scores), share=0.3, random_state=0)
+calibration, rest = orisk.splitting.split_rows(len(scores), share=0.3, random_state=0)
 
 # %%
 # A stream of 4,500 visitors. The first 1,500 are drawn as the calibration was. Then the share of

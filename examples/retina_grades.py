@@ -18,10 +18,10 @@ import ordinalrisk as orisk
 from ordinalrisk.display.palette import BLUE, GREY, ORANGE
 
 scores = pd.read_csv("../docs/scores/retinamnist.csv.gz")
-proba = orisk.softmax(scores.filter(like="logit"))
+proba = orisk.probabilities.softmax(scores.filter(like="logit"))
 grade = scores["label"].to_numpy()
 names = ["No DR", "Mild", "Moderate", "Severe", "Proliferative"]
-calibration, test = orisk.split_rows(len(scores), random_state=1)
+calibration, test = orisk.splitting.split_rows(len(scores), random_state=1)
 print(dict(zip(names, np.bincount(grade).tolist(), strict=True)))
 
 # %%

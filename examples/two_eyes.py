@@ -26,7 +26,7 @@ from ordinalrisk.display.palette import BLUE, GREY
 folder = Path(os.environ.get("ORDINALRISK_DATA", "../../shared/data"))
 table = pd.read_csv(folder / "paper_scores" / "diabetic_retinopathy.csv", index_col=0)
 table.columns = ["name", "grade", "predicted", *range(5)]
-proba = orisk.softmax(table[range(5)])
+proba = orisk.probabilities.softmax(table[range(5)])
 grade = table["grade"].to_numpy(int)
 patient = (
     table["name"].str.split("_").str[0].to_numpy()
@@ -34,11 +34,13 @@ patient = (
 print(f"{len(table):,} photographs of {len(np.unique(patient)):,} patients")
 
 # %%
-# :func:`~ordinalrisk.split_rows` with ``clusters`` never separates the eyes of a patient: a half
+# :func:`~ordinalrisk.splitting.split_rows` with ``clusters`` never separates the eyes of a patient: a half
 # that calibrates, a half that tests. ``calibrate`` gets the patients too. Its promise is then for
 # the mean loss of a new patient.
 
-calibration, test = orisk.split_rows(len(table), clusters=patient, random_state=0)
+calibration, test = orisk.splitting.split_rows(
+    len(table), clusters=patient, random_state=0
+)
 assert not set(patient[calibration]) & set(patient[test])
 controller = orisk.RiskController(alpha=0.1, classes=range(5))
 controller.calibrate(

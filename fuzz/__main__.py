@@ -9,7 +9,6 @@ from pathlib import Path
 from fuzz import KINDS
 from fuzz.hunting import REGRESSIONS, hunt, keep
 from fuzz.workers import Worker
-from ordinalrisk.growth.kernels import cpu
 
 
 def main() -> int:
@@ -20,8 +19,6 @@ def main() -> int:
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=[*KINDS], help="what to attack; all")
     parser.add_argument("--keep", type=Path, default=REGRESSIONS, help="folder for the findings")
     asked = parser.parse_args()
-    for _ in cpu.compile_ahead():
-        pass  # or the first cases would be taken for hangs
     start = time.monotonic()
     with Worker() as worker:
         hunted = hunt(worker, asked.seconds, asked.seed, asked.kinds, lambda line: print(line, flush=True))

@@ -73,7 +73,7 @@ def _spoilt(proba: np.ndarray, value: float) -> np.ndarray:
 
 
 def warm_up() -> None:
-    """Compile."""
+    """Import what the cases need, or the first ones would be taken for hangs."""
     for growth in ARGUMENTS["growth"]["right"]:
         call = f"orisk.RiskController(growth={growth}).calibrate(proba, y).predict_set(proba)"
         check({"rows": [12, 3, 0], "call": call, "gives": "result"})

@@ -89,9 +89,9 @@ def warm_up() -> None:
 
     for name, value in {
         "MOST_STOPS": 9,
-        "MOST_STOPS_APART": 9,
+        "MOST_STOPS_BY_ROW": 9,
         "FEWEST_STOPS": 2,
-        "_FEWEST_STOPS_APART": 2,
+        "_FEWEST_STOPS_BY_ROW": 2,
     }.items():
         setattr(stops, name, value)
     _page({})

@@ -5,7 +5,6 @@ import hashlib
 import json
 import math
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 
 import ordinalrisk as orisk
 from fuzz.checking import VOCABULARY, WrongError, rows
+from ordinalrisk.saving.json_schemas import json_schema
 
 CASES_A_ROUND = 200
 _CLASSES = {
@@ -108,7 +108,7 @@ def _digest(value: Any) -> str:
 
 @cache
 def _schema(kind: str) -> Any:
-    return json.loads(files("ordinalrisk").joinpath(f"saving/schemas/{kind}.schema.json").read_text())
+    return json_schema(kind)
 
 
 @cache
@@ -119,7 +119,7 @@ def _documents() -> dict[str, Any]:
         "calibration": orisk.RiskController(alpha=0.2).calibrate(proba, y),
         "confidence": orisk.RiskController(alpha=0.3, delta=0.2).calibrate(proba, y),
         "betting": orisk.RiskController(
-            "divergence", 0.3, delta=0.2, bound="betting", random_state=1
+            "divergence", 0.3, delta=0.2, confidence_bound="betting", random_state=1
         ).calibrate(proba, y),
         "by group": orisk.RiskController(orisk.WeightedLoss([1, 2, 4]), 0.3, "paper").calibrate(
             proba, y, groups=["a", "b"] * 15
@@ -141,7 +141,7 @@ def _documents() -> dict[str, Any]:
 
 
 def warm_up() -> None:
-    """Compile, and make the documents."""
+    """Make the documents."""
     import os
     import tempfile
 

@@ -16,6 +16,9 @@ import traceback
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import ordinalrisk
+
+LIBRARY = Path(ordinalrisk.__file__).parent
 SECONDS_OF_WORK = 5
 SECONDS_OF_WAITING = 120
 BYTES = 2 << 30
@@ -52,7 +55,11 @@ def outcome(kind: str, case: Any) -> Finding | None:
 
 
 def _where(error: BaseException) -> str:
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "ordinalrisk" in frame.filename]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if LIBRARY in Path(frame.filename).parents
+    ]
     last = f"{Path(frames[-1].filename).name}:{frames[-1].name}" if frames else "fuzz"
     return f"{type(error).__name__} in {last}"
 
@@ -75,7 +82,7 @@ class Worker:
             self._start()
         try:
             self._pipe.send((kind, json.dumps(case)))
-            self._pipe.recv()  # after what is compiled and imported once
+            self._pipe.recv()  # after what is imported once
             if self._pipe.poll(SECONDS_OF_WAITING):
                 found: Finding | None = self._pipe.recv()
                 return found

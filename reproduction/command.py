@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -44,7 +45,7 @@ class Which(StrEnum):
     all = "all"
 
 
-class Run(NamedTuple):
+class ScoredExperiment(NamedTuple):
     """An experiment on one model's scores, with what there is to show of its data."""
 
     experiment: Experiment
@@ -75,7 +76,7 @@ def reproduce(
         ),
     ] = None,
     trials: Annotated[int, typer.Option(help="Random halves to average over.")] = 100,
-    seed: Annotated[int, typer.Option(help="Seed of data, training and halves.")] = 0,
+    random_state: Annotated[int, typer.Option(help="Seed of data, training and halves.")] = 0,
     growth: Annotated[
         list[str] | None,
         typer.Option(
@@ -105,7 +106,7 @@ def reproduce(
       python -m reproduction utkface --images UTKFace.zip
       python -m reproduction all --scores a.csv --scores b.csv --trials 10
     """  # noqa: D301
-    terminal.require_trials_and_seed(trials, seed)
+    terminal.require_trials_and_seed(trials, random_state)
     _require_options(which, growth or [], images or [], epochs)
     results_file = json or out / "reproduction.json"
     terminal.require_writable(out)
@@ -118,7 +119,7 @@ def reproduce(
 
     console = terminal.printer()
     try:
-        runs = _runs(console, which, scores or [], images or [], epochs, seed, out)
+        runs = _runs(console, which, scores or [], images or [], epochs, random_state, out)
         results = []
         for run in runs:
             with terminal.noting_warnings(console):
@@ -127,7 +128,7 @@ def reproduce(
                     run.scores,
                     growths=growth or GROWTHS,
                     trials=trials,
-                    seed=seed,
+                    seed=random_state,
                     track=terminal.track,
                 )
             results.append(result)
@@ -135,7 +136,7 @@ def reproduce(
     except (ValueError, OSError, ImportError) as error:
         terminal.fail(str(error), code=2)
 
-    command = _command(which, scores or [], images or [], growth or [], trials, seed, epochs, out)
+    command = _command(which, scores or [], images or [], growth or [], trials, random_state, epochs, out)
     document = {
         "package_version": __version__,
         "command": command,
@@ -177,9 +178,9 @@ def _runs(
     score_files: Sequence[Path],
     image_paths: Sequence[Path],
     epochs: int | None,
-    seed: int,
+    random_state: int,
     out: Path,
-) -> list[Run]:
+) -> list[ScoredExperiment]:
     """What to run, in the order of the paper's tables; files are read before anything is trained."""
     from reproduction.scores import read_scores
 
@@ -189,7 +190,7 @@ def _runs(
     for file in score_files:
         scores = read_scores(file)
         experiment = _experiment_of(scores, [modules[name].EXPERIMENT for name in wanted])
-        runs.append(Run(experiment, scores, file=file))
+        runs.append(ScoredExperiment(experiment, scores, file=file))
     for key in {run.scores.key for run in runs}:
         if key.endswith("-trained"):
             raise ValueError(f"--scores: rename {key}; figures of models trained here are called so.")
@@ -203,20 +204,20 @@ def _runs(
     loaded = [
         (
             modules[_experiment_at(path, which)],
-            _split_images(console, modules[_experiment_at(path, which)], path, seed),
+            _split_images(console, modules[_experiment_at(path, which)], path, random_state),
         )
         for path in image_paths
     ]
     for module, split in loaded:
-        runs = _with_images(console, runs, module.EXPERIMENT, split, epochs, seed, out)
+        runs = _with_images(console, runs, module.EXPERIMENT, split, epochs, random_state, out)
     if "simulated" in wanted:
-        runs.append(_simulated_here(seed))
+        runs.append(_simulated_here(random_state))
     return sorted(runs, key=lambda run: wanted.index(run.experiment.name))
 
 
-def _split_images(console: Console, module: ModuleType, path: Path, seed: int) -> SplitImages:
+def _split_images(console: Console, module: ModuleType, path: Path, random_state: int) -> SplitImages:
     split: SplitImages = module.split_images(
-        path, seed, lambda names: terminal.track(names, len(names), f"Reading {path.name}")
+        path, random_state, lambda names: terminal.track(names, len(names), f"Reading {path.name}")
     )
     terminal.print_sentences(console, [f"{path.name}: {split.data.summary}."])
     console.print()
@@ -225,13 +226,13 @@ def _split_images(console: Console, module: ModuleType, path: Path, seed: int) -
 
 def _with_images(
     console: Console,
-    runs: list[Run],
+    runs: list[ScoredExperiment],
     experiment: Experiment,
     split: SplitImages,
     epochs: int | None,
-    seed: int,
+    random_state: int,
     out: Path,
-) -> list[Run]:
+) -> list[ScoredExperiment]:
     """The runs, those with scores of these images with the images to show; a new one if none has."""
     from reproduction.held_out import write_split
     from reproduction.image_scores import train_and_score
@@ -247,25 +248,33 @@ def _with_images(
     if shown != runs:
         return shown
     console.print(f"Training a ResNet-34 on {len(split.train):,} of them, epochs: {epochs or split.epochs}\n")
-    scores = train_and_score(split, len(experiment.classes), epochs=epochs, seed=seed, track=terminal.track)
+    scores = train_and_score(
+        split, len(experiment.classes), epochs=epochs, seed=random_state, track=terminal.track
+    )
     with terminal.writing_to(out):
         (out / "scores").mkdir(exist_ok=True)
         write_scores(scores, out / "scores" / f"{split.task}.csv.gz")
         write_split(
-            out / "scores" / f"{split.task}-split.json", split.data.names, split.train, split.held, seed
+            out / "scores" / f"{split.task}-split.json",
+            split.data.names,
+            split.train,
+            split.held,
+            random_state,
         )
     console.print(f"Wrote scores/{split.task}.csv.gz and scores/{split.task}-split.json to {out}\n")
-    return [*runs, Run(experiment, scores, split.data)]
+    return [*runs, ScoredExperiment(experiment, scores, split.data)]
 
 
-def _simulated_here(seed: int) -> Run:
+def _simulated_here(random_state: int) -> ScoredExperiment:
     from ordinalrisk.datasets import simulated_classes
     from reproduction import simulated
 
     with terminal.progress() as progress:
         progress.add_task("Training the network", total=None)
-        X, y = simulated_classes(seed=seed)
-        return Run(simulated.EXPERIMENT, simulated.network_scores(X, y, seed), points=(X, y))
+        X, y = simulated_classes(random_state=random_state)
+        return ScoredExperiment(
+            simulated.EXPERIMENT, simulated.network_scores(X, y, random_state), points=(X, y)
+        )
 
 
 def _print_result(console: Console, result: Reproduction) -> None:
@@ -279,18 +288,24 @@ def _print_result(console: Console, result: Reproduction) -> None:
     )
     published = tables.published_table(result)
     terminal.print_table(console, published, published.caption)
-    terminal.print_points(console, [remarks.agreement(result), *remarks.differences(result)])
+    _print_points(console, [remarks.agreement(result), *remarks.differences(result)])
     console.print()
     for table in tables.rules_tables(result):
         terminal.print_table(console, table, table.caption)
-    terminal.print_points(console, [*remarks.findings(result), remarks.class_spread(result)])
+    _print_points(console, [*remarks.findings(result), remarks.class_spread(result)])
     console.print()
     for table in (tables.centroid_table(result), tables.weight_table(result), *tables.class_tables(result)):
         terminal.print_table(console, table, table.caption)
 
 
+def _print_points(console: Console, sentences: Sequence[str]) -> None:
+    width = min(console.width, terminal.WIDTH)
+    for sentence in sentences:
+        console.print(textwrap.fill(sentence, width, initial_indent="- ", subsequent_indent="  "))
+
+
 def _draw(
-    runs: Sequence[Run], results: Sequence[Reproduction], out: Path
+    runs: Sequence[ScoredExperiment], results: Sequence[Reproduction], out: Path
 ) -> dict[str, list[tuple[str, str]]]:
     """Draw and write every figure; names and paths relative to ``out``, by the key of the scores."""
     from reproduction.figures import save
@@ -306,7 +321,9 @@ def _draw(
     return pictures
 
 
-def _figures(runs: Sequence[Run], results: Sequence[Reproduction]) -> Iterator[tuple[str, str, Figure]]:
+def _figures(
+    runs: Sequence[ScoredExperiment], results: Sequence[Reproduction]
+) -> Iterator[tuple[str, str, Figure]]:
     from reproduction.examples import held_out_examples
     from reproduction.experiment_figures import pictures
     from reproduction.figures import data_figure
@@ -326,7 +343,7 @@ def _write_page(text: str, out: Path) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def _notes(runs: Sequence[Run], out: Path) -> dict[str, str]:
+def _notes(runs: Sequence[ScoredExperiment], out: Path) -> dict[str, str]:
     """The README beside each file of scores in a folder below ``out``, by the key of the scores."""
     beside = {run.scores.key: run.file.parent / "README.md" for run in runs if run.file is not None}
     return {
@@ -368,7 +385,7 @@ def _command(
     images: Sequence[Path],
     growths: Sequence[str],
     trials: int,
-    seed: int,
+    random_state: int,
     epochs: int | None,
     out: Path,
 ) -> str:
@@ -378,7 +395,7 @@ def _command(
     parts += [f"--images {_portable(path)}" for path in images]
     parts += [f"--growth {rule}" for rule in growths]
     parts += [f"--trials {trials}"] if trials != 100 else []
-    parts += [f"--seed {seed}"] if seed != 0 else []
+    parts += [f"--random-state {random_state}"] if random_state != 0 else []
     parts += [f"--epochs {epochs}"] if epochs else []
     parts += [f"--out {_portable(out)}"] if out != _OUT else []
     return " ".join(parts)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ordinalrisk.display.palette import FAINT, GREEN, INK, ORANGE, PURPLE, SKY, VERMILLION
 from ordinalrisk.losses.kinds import DivergenceLoss
 from reproduction.figures import WIDTH, class_axis, head, name_panel, panels, size_figure, wrapped
-from reproduction.protocol import Experiment, Summary
+from reproduction.protocol import Experiment, TrialMeans
 from reproduction.run import RELEASED, Centroids, RealisedRisks, Reproduction
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def sizes_figure(reproduction: Reproduction) -> Figure:
     """Mean set size against alpha: every growth rule under softmax, the first also as released (Figure 2)."""
     curves, results = reproduction.curves, reproduction.results
 
-    def first_rule(summaries: Sequence[Summary]) -> list[Summary]:
+    def first_rule(summaries: Sequence[TrialMeans]) -> list[TrialMeans]:
         return [result for result in summaries if result.growth == reproduction.growths[0]]
 
     return size_figure(
@@ -346,7 +346,7 @@ def _centroid_headline(centroids: Sequence[Centroids], divergence: str) -> str:
     return f"Compared with {first.scenario}, {' and '.join(moves)} (left)"
 
 
-def _class_headline(ways: Sequence[Sequence[Summary]]) -> str:
+def _class_headline(ways: Sequence[Sequence[TrialMeans]]) -> str:
     """The range of coverage over classes in the first scenario."""
     ranges = []
     for results in ways:

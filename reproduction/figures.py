@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ordinalrisk.display.palette import BLUE, FAINT, GREEN, GREY, INK, MUTED, ORANGE, VERMILLION
 from ordinalrisk.files.atomic import replacing
 from ordinalrisk.prediction.interval_set import IntervalSet
-from reproduction.protocol import Summary
+from reproduction.protocol import TrialMeans
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -33,6 +33,7 @@ _LINE: dict[str, dict[str, Any]] = {
     "adaptive": {"color": ORANGE, "marker": "^", "markersize": 3.5, "linewidth": 1.4, "linestyle": "--"},
     "rps": {"color": GREEN, "marker": "D", "markersize": 4, "linewidth": 1.8, "linestyle": "-."},
 }
+_LINE_OF_ANOTHER_RULE: dict[str, Any] = {"color": INK, "marker": "P", "markersize": 4, "linewidth": 1.4}
 _RELEASED_LINE: dict[str, Any] = {
     "color": INK,
     "marker": "s",
@@ -92,22 +93,22 @@ def data_figure(X: NDArray[np.float64], y: NDArray[np.int64]) -> Figure:
 
 
 def size_figure(
-    curves: Sequence[Summary],
-    tabulated: Sequence[Summary],
+    curves: Sequence[TrialMeans],
+    tabulated: Sequence[TrialMeans],
     meaning: Mapping[str, str],
     *,
-    released: tuple[Sequence[Summary], Sequence[Summary]] | None = None,
+    released: tuple[Sequence[TrialMeans], Sequence[TrialMeans]] | None = None,
     note: str = "",
 ) -> Figure:
     """Mean set size against alpha, one panel for each scenario and one line for each growth rule.
 
     Parameters
     ----------
-    curves, tabulated : sequence of Summary
+    curves, tabulated : sequence of TrialMeans
         The lines, and the marks upon them.
     meaning : mapping
         A few words on each scenario.
-    released : pair of sequences of Summary, optional
+    released : pair of sequences of TrialMeans, optional
         Lines and marks of one growth rule under the normalisation of the paper's released code.
     note : str
         A line below the headline.
@@ -116,10 +117,11 @@ def size_figure(
 
     scenarios = list(dict.fromkeys(result.scenario for result in curves))
     rules = list(dict.fromkeys(result.growth for result in curves))
+    lines = {rule: _LINE.get(rule, _LINE_OF_ANOTHER_RULE) for rule in rules}
     figure, [row] = panels(len(scenarios), width=WIDTH, height=2.95)
     for axes, scenario in zip(row, scenarios, strict=True):
         for rule in rules:
-            style = _LINE[rule] | {"zorder": 3 + list(_LINE).index(rule)}
+            style = lines[rule] | {"zorder": 3 + [*_LINE, rule].index(rule)}
             axes.plot(*_sizes(curves, scenario, rule), **style | {"marker": ""})
             axes.plot(*_sizes(tabulated, scenario, rule), **style | {"linestyle": ""})
         if released:
@@ -132,7 +134,7 @@ def size_figure(
     row[0].set_ylabel("mean labels in a set")
     row[0].set_ylim(0.7, None)
     row[0].locator_params(axis="y", integer=True)
-    key = [Line2D([], [], **_LINE[rule], label=f"{rule} rule") for rule in rules]
+    key = [Line2D([], [], **lines[rule], label=f"{rule} rule") for rule in rules]
     if released:
         label = f"{released[0][0].growth} rule, released normalisation"
         key.append(Line2D([], [], **_RELEASED_LINE, label=label))
@@ -367,13 +369,13 @@ def _key_width(key: Sequence[Artist], columns: int) -> float:
 
 
 def _sizes(
-    results: Sequence[Summary], scenario: str, rule: str | None = None
+    results: Sequence[TrialMeans], scenario: str, rule: str | None = None
 ) -> tuple[list[float], list[float]]:
     chosen = [r for r in results if r.scenario == scenario and rule in (None, r.growth)]
     return [result.alpha for result in chosen], [result.size for result in chosen]
 
 
-def _size_headline(results: Sequence[Summary], rules: Sequence[str]) -> str:
+def _size_headline(results: Sequence[TrialMeans], rules: Sequence[str]) -> str:
     """How much smaller the last rule's sets are than the first's."""
     size = {(r.scenario, r.alpha, r.growth): r.size for r in results}
     saved = [

@@ -102,7 +102,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Summary:
+class TrialMeans:
     """The mean over trials of one scenario, growth rule and ``alpha``.
 
     The standard errors ``risk_se`` and ``size_se`` are those of the means over random halves of the same
@@ -144,7 +144,7 @@ def run_trials(
     trials: int = 100,
     seed: int = 0,
 ) -> Iterator[list[Outcome]]:
-    """The outcomes of one trial after another, ready for :func:`summarise` or a progress bar around it.
+    """The outcomes of one trial after another, for :func:`means_over_trials` or a progress bar around it.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def repeat_trials(
             ]
 
 
-def summarise(outcomes: Iterable[Iterable[Outcome]]) -> list[Summary]:
+def means_over_trials(outcomes: Iterable[Iterable[Outcome]]) -> list[TrialMeans]:
     """Mean and standard error over trials, in the order of the first trial.
 
     Examples
@@ -215,7 +215,8 @@ def summarise(outcomes: Iterable[Iterable[Outcome]]) -> list[Summary]:
     >>> proba = rng.dirichlet([1, 2, 4, 2, 1], size=1000)
     >>> y = np.array([rng.choice(5, p=p) for p in proba])
     >>> equal = {"equal weights": WeightedLoss()}
-    >>> [result] = summarise(run_trials(proba, y, equal, growths=["frontier"], alphas=[0.1], trials=20))
+    >>> outcomes = run_trials(proba, y, equal, growths=["frontier"], alphas=[0.1], trials=20)
+    >>> [result] = means_over_trials(outcomes)
     >>> f"risk {result.risk:.2f}, {result.size:.1f} labels"
     'risk 0.10, 3.1 labels'
     """
@@ -226,11 +227,11 @@ def summarise(outcomes: Iterable[Iterable[Outcome]]) -> list[Summary]:
     return [_summary(cell) for cell in drawn.values()]
 
 
-def _summary(cell: Sequence[Outcome]) -> Summary:
+def _summary(cell: Sequence[Outcome]) -> TrialMeans:
     first = cell[0]
     risk, risk_se = _mean_and_error([outcome.risk for outcome in cell])
     size, size_se = _mean_and_error([outcome.size for outcome in cell])
-    return Summary(
+    return TrialMeans(
         first.scenario,
         first.growth,
         first.alpha,

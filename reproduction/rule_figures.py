@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ordinalrisk.controller import RiskController
 from reproduction.figures import data_figure, example_rows, interval_figure, size_figure
-from reproduction.protocol import CURVE_ALPHAS, Experiment, Summary, halves, run_trials, summarise
+from reproduction.protocol import CURVE_ALPHAS, Experiment, TrialMeans, halves, means_over_trials, run_trials
 from reproduction.scores import Scores
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def demo_pictures(
     X: NDArray[np.float64],
     y: NDArray[np.int64],
     scores: Scores,
-    results: Sequence[Summary],
+    results: Sequence[TrialMeans],
     experiment: Experiment,
     seed: int = 0,
 ) -> dict[str, Figure]:
@@ -33,7 +33,7 @@ def demo_pictures(
     Sizes are drawn at more values of alpha than ``results`` has, from fewer trials.
     """
     proba, labels = scores.proba(), scores.y
-    curves = summarise(
+    curves = means_over_trials(
         run_trials(
             proba,
             labels,
@@ -45,7 +45,7 @@ def demo_pictures(
         )
     )
     calibration, test = halves(len(labels), seed=seed)
-    controller = RiskController(loss="coverage", alpha=_EXAMPLE_ALPHA)
+    controller = RiskController(loss="coverage", alpha=_EXAMPLE_ALPHA, check=False)
     controller.calibrate(proba[calibration], labels[calibration])
     examples = test[example_rows(labels[test], controller.predict_set(proba[test]))]
     return {

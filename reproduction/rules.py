@@ -13,7 +13,7 @@ from ordinalrisk import __version__
 from ordinalrisk.cli import terminal
 
 if TYPE_CHECKING:
-    from reproduction.protocol import Summary
+    from reproduction.protocol import TrialMeans
 
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -24,33 +24,33 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 def rules(
     out: Annotated[Path, typer.Option(help="Folder for results.json and the pictures.")] = Path("reproduced"),
     trials: Annotated[int, typer.Option(help="Random halves to average over.")] = 100,
-    seed: Annotated[int, typer.Option(help="Seed of the data, the network and the halves.")] = 0,
+    random_state: Annotated[int, typer.Option(help="Seed of the data, the network and the halves.")] = 0,
     no_pictures: Annotated[bool, typer.Option("--no-pictures", help="Write results.json only.")] = False,
 ) -> None:
     """Run the paper's experiment on simulated data and compare three growth rules.
 
     Ten overlapping classes, a small network, four losses. Half of the rows calibrate and the other half
-    tests, many times over. The first run also compiles, which takes a little longer.
+    tests, many times over.
 
     \b
     Examples:
       python -m reproduction.rules
       python -m reproduction.rules --trials 10 --out quick
-      python -m reproduction.rules --seed 1 --no-pictures
+      python -m reproduction.rules --random-state 1 --no-pictures
     """  # noqa: D301
-    terminal.require_trials_and_seed(trials, seed)
+    terminal.require_trials_and_seed(trials, random_state)
     terminal.require_writable(out)
 
     from ordinalrisk.datasets import simulated_classes
     from reproduction import simulated
-    from reproduction.protocol import GROWTHS, run_trials, summarise
+    from reproduction.protocol import GROWTHS, means_over_trials, run_trials
     from reproduction.tables import rules_table
 
     experiment = simulated.EXPERIMENT
     with terminal.progress() as progress:
         progress.add_task("Training the network", total=None)
-        X, y = simulated_classes(seed=seed)
-        scores = simulated.network_scores(X, y, seed)
+        X, y = simulated_classes(random_state=random_state)
+        scores = simulated.network_scores(X, y, random_state)
     outcomes = run_trials(
         scores.proba(),
         scores.y,
@@ -58,9 +58,9 @@ def rules(
         growths=GROWTHS,
         alphas=experiment.alphas,
         trials=trials,
-        seed=seed,
+        seed=random_state,
     )
-    results = summarise(terminal.track(outcomes, trials, "Calibrating and testing"))
+    results = means_over_trials(terminal.track(outcomes, trials, "Calibrating and testing"))
 
     console = terminal.printer()
     terminal.print_table(
@@ -74,7 +74,7 @@ def rules(
     document = {
         "experiment": experiment.name,
         "package_version": __version__,
-        "seed": seed,
+        "seed": random_state,
         "trials": trials,
         "rows": len(scores.y),
         "scenarios": {name: loss.to_dict() for name, loss in experiment.scenarios.items()},
@@ -89,14 +89,14 @@ def rules(
 
         with terminal.progress() as progress, terminal.writing_to(out):
             progress.add_task("Drawing the pictures", total=None)
-            pictures = rule_figures.demo_pictures(X, y, scores, results, experiment, seed)
+            pictures = rule_figures.demo_pictures(X, y, scores, results, experiment, random_state)
             for name, figure in pictures.items():
                 figures.save(figure, out / f"{name}.png")
                 written.append(f"{name}.png")
     console.print(f"Wrote {', '.join(written)} to {out}")
 
 
-def _reading(results: Sequence[Summary]) -> Iterator[str]:
+def _reading(results: Sequence[TrialMeans]) -> Iterator[str]:
     """What the table says, in sentences that follow from its numbers."""
     highest = max(results, key=lambda result: result.risk - result.alpha)
     error = "" if highest.risk_se is None else f" (standard error {highest.risk_se:.4f})"

@@ -19,13 +19,13 @@ from reproduction.protocol import (
     GROWTHS,
     Experiment,
     SortedRows,
-    Summary,
     Track,
+    TrialMeans,
     class_means,
     halves,
+    means_over_trials,
     repeat_trials,
     sorted_once,
-    summarise,
 )
 from reproduction.scores import NORMALISATIONS, Scores
 
@@ -38,7 +38,7 @@ _JUST_BELOW = 1 - Fraction(1, 10**9)
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PublishedCell:
     """A cell of the paper's table beside ours."""
 
     scenario: str
@@ -107,8 +107,8 @@ class Reproduction:
     growths: Sequence[str]
     trials: int
     seed: int
-    results: Mapping[str, list[Summary]]
-    curves: Mapping[str, list[Summary]]
+    results: Mapping[str, list[TrialMeans]]
+    curves: Mapping[str, list[TrialMeans]]
     realised: list[RealisedRisks]
     centroids: list[Centroids]
 
@@ -123,11 +123,11 @@ class Reproduction:
         return ("the authors' " if self.on_released_scores else "") + self.scores.source
 
     @cached_property
-    def comparisons(self) -> list[Comparison]:
+    def comparisons(self) -> list[PublishedCell]:
         """The paper's table beside ours, by the first growth rule and the released normalisation."""
         return self.compared(RELEASED)
 
-    def compared(self, normalisation: str) -> list[Comparison]:
+    def compared(self, normalisation: str) -> list[PublishedCell]:
         """The paper's table beside ours under a normalisation."""
         published = {
             (scenario, alpha): risk
@@ -135,7 +135,7 @@ class Reproduction:
             for alpha, risk in zip(self.experiment.alphas, risks, strict=True)
         }
         return [
-            Comparison(r.scenario, r.alpha, published[r.scenario, r.alpha], r.risk, r.risk_se)
+            PublishedCell(r.scenario, r.alpha, published[r.scenario, r.alpha], r.risk, r.risk_se)
             for r in self.results[normalisation]
             if r.growth == self.growths[0]
         ]
@@ -146,7 +146,7 @@ class Reproduction:
             c.scenario: c for c in self.centroids if (c.normalisation, c.growth) == (normalisation, growth)
         }
 
-    def class_results(self, normalisation: str, growth: str) -> list[Summary]:
+    def class_results(self, normalisation: str, growth: str) -> list[TrialMeans]:
         """The scenarios at the ``alpha`` at which classes are compared."""
         return [
             r
@@ -227,9 +227,9 @@ def reproduce(
         raise ValueError(f"{scores.source}: {error}") from None
     rows = {name: sorted_once(p, scores.y, experiment.scenarios, growths) for name, p in proba.items()}
 
-    def averaged(name: str, alphas: Sequence[float], trials: int, what: str) -> list[Summary]:
+    def averaged(name: str, alphas: Sequence[float], trials: int, what: str) -> list[TrialMeans]:
         outcomes = repeat_trials(rows[name], alphas=alphas, trials=trials, seed=seed)
-        return summarise(track(outcomes, trials, f"{experiment.title}: {what}, {name}"))
+        return means_over_trials(track(outcomes, trials, f"{experiment.title}: {what}, {name}"))
 
     few = min(trials, _enough_trials(len(scores.y), at_least=5))
     ways = dict.fromkeys([*((name, growths[0]) for name in proba), (_PROBABILITIES, growths[-1])])
@@ -285,7 +285,7 @@ def _centroids(
     found, class_coverage = [], []
     for trial in range(min(trials, _enough_trials(len(y), at_least=10))):
         calibration, test = halves(len(y), trial, seed)
-        controller = RiskController(experiment.scenarios[scenario], growth=growth)
+        controller = RiskController(experiment.scenarios[scenario], growth=growth, check=False)
         controller.calibrate(proba[calibration], y[calibration])
         try:
             alpha = alpha_for_size(controller, proba[test], experiment.centroid_size)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ordinalrisk.display.text_table import Table
 from ordinalrisk.losses.kinds import WeightedLoss
-from reproduction.protocol import Experiment, Summary
+from reproduction.protocol import Experiment, TrialMeans
 from reproduction.run import RELEASED, Reproduction
 from reproduction.scores import NORMALISATIONS
 
@@ -35,7 +35,7 @@ def published_table(reproduction: Reproduction) -> Table:
     )
 
 
-def rules_table(results: Sequence[Summary], experiment: Experiment, caption: str) -> Table:
+def rules_table(results: Sequence[TrialMeans], experiment: Experiment, caption: str) -> Table:
     """Realised risk and mean size of each growth rule, in two columns each."""
     rules = list(dict.fromkeys(r.growth for r in results))
     cell = {(r.scenario, r.alpha, r.growth): r for r in results}

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from effort import PATIENCE
 
-from ordinalrisk.report.render import render
+from ordinalrisk.report import render
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 DESK = {"width": 1280, "height": 800}
@@ -51,6 +52,7 @@ class ReportPage:
         }
         for event, hear in self._heard.items():
             tab.on(event, hear)
+        tab.set_default_timeout(1000 * PATIENCE)
         tab.set_viewport_size(viewport)
         tab.goto(self.url + address)
 

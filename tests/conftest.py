@@ -1,8 +1,10 @@
 """Data that many test files draw on, and how kernels for a GPU run where there is none."""
 
 import os
+import secrets
 import sys
 from functools import cache
+from itertools import count
 
 import hypothesis
 import numpy as np
@@ -13,7 +15,7 @@ import typer.testing
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is defined, so before any is imported
 
-# Compiling a kernel for the first time takes seconds, so a deadline would say nothing about the code.
+# On a loaded machine a deadline would say nothing about the code.
 hypothesis.settings.register_profile("laws", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("laws")
 
@@ -35,31 +37,40 @@ def draw():
     return draw_rows
 
 
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def cluster(running):
+    """The address of the cluster that a file of tests has."""
+    return running.scheduler_address
+
+
 @pytest.fixture(autouse=True)
 def same_seeds(monkeypatch):
     """Seeds that a calibration draws for itself are 0, 1, 2, ... in every test."""
-    from itertools import count
-
-    from ordinalrisk.calibration import accumulate as calibrating
-
     numbers = count()
-    monkeypatch.setattr(calibrating.secrets, "randbits", lambda bits: next(numbers))
+    monkeypatch.setattr(secrets, "randbits", lambda bits: next(numbers))
 
 
 @pytest.fixture
 def few_stops(monkeypatch):
     """Both sides of an identity between reports have the same risks, and have them sooner."""
-    import quick_reports
+    import sizes
 
-    quick_reports.few_stops(monkeypatch.setattr)
+    sizes.few_stops(monkeypatch.setattr)
 
 
 @pytest.fixture
 def usual_stops(few_stops, monkeypatch):
     """For tests of which risks there are."""
-    import quick_reports
+    import sizes
 
-    quick_reports.usual_stops(monkeypatch.setattr)
+    sizes.usual_stops(monkeypatch.setattr)
 
 
 @pytest.fixture(scope="session")
@@ -111,3 +122,11 @@ def interpreter():
 def measured(interpreter, monkeypatch):
     """Kernels count for coverage in tests that ask for it: their interpreter then takes thrice as long."""
     monkeypatch.setattr(interpreter, "measured", True)
+
+
+@pytest.fixture
+def on_a_device(monkeypatch):
+    """Tensors on ``devices.DEVICE`` are those of a GPU, whether there is one or not."""
+    import devices
+
+    devices.take_for_a_device(monkeypatch)

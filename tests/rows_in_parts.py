@@ -3,19 +3,11 @@
 import numpy as np
 
 from ordinalrisk import RiskController
-from ordinalrisk.calibration.accumulate import RowExtras
-from ordinalrisk.execution import bracketing
-from ordinalrisk.execution.calibrating_parts import PartsCalibrator
-from ordinalrisk.execution.part_steps import FirstLook
-
-SMALL = {"KEPT_WHOLE": 20, "SAMPLED": 30, "SAMPLED_OF_STRATUM": 8, "MOST_SENT": 15}
-"""So few steps that a search among some hundreds takes every branch."""
-
-
-def make_small(patch, **sizes):
-    """Let the search treat few steps as it treats many."""
-    for name, size in {**SMALL, **sizes}.items():
-        patch.setattr(bracketing, name, size)
+from ordinalrisk.calibration.loss_steps import LossSteps
+from ordinalrisk.calibration.promises import checked_more_alphas
+from ordinalrisk.curves import bracketing
+from ordinalrisk.execution.calibrate import finish_remotely, require_totals_suffice
+from ordinalrisk.inputs.batch import Batch, merge_all
 
 
 class WatchedParts:
@@ -26,13 +18,13 @@ class WatchedParts:
         self.questions, self.answers = [], []
 
     def first_look(self):
-        return self.ask(bracketing.first_question(max(len(self.parts), 1)), FirstLook.merged)
+        return self.ask(bracketing.first_question(max(len(self.parts), 1)))
 
-    def ask(self, question, merged):
+    def ask(self, question):
         answers = [question(part) for part in self.parts]
         while self.at_once and len(answers) > 1:
-            answers = [merged(answers[i : i + self.at_once]) for i in range(0, len(answers), self.at_once)]
-        found = answers[0] if self.at_once and answers else merged(answers)
+            answers = [merge_all(answers[i : i + self.at_once]) for i in range(0, len(answers), self.at_once)]
+        found = merge_all(answers)
         self.questions.append(question)
         self.answers.append(found)
         return found
@@ -42,28 +34,39 @@ class WatchedParts:
         return len(self.questions)
 
 
-def cut_up(calibrator, proba, y, cuts, groups=None, point_labels=None, batch=None):
+def cut_up(how, proba, y, cuts, groups=None, point_labels=None, batch=None):
     """The steps of the rows between the cuts, taken in at once or in batches; there may be none."""
     parts = []
-    for rows in np.split(np.arange(len(y)), sorted(cuts)):
-        collector = calibrator.collector()
+    for number, rows in enumerate(np.split(np.arange(len(y)), sorted(cuts))):
+        steps = LossSteps(*how)
         for start in range(0, len(rows), batch or max(len(rows), 1)):
             mine = rows[start : start + (batch or len(rows))]
-            extras = RowExtras(
-                None if groups is None else groups[mine],
-                point_labels=None if point_labels is None else point_labels[mine],
+            steps.add(
+                Batch(
+                    proba[mine],
+                    y[mine],
+                    None if groups is None else groups[mine],
+                    point_labels=None if point_labels is None else point_labels[mine],
+                    part=number,
+                    first_row=start,
+                )
             )
-            collector.add(proba[mine], y[mine], extras)
-        parts.append(collector.finish())
+        parts.append(steps.as_part())
     return parts
 
 
 def calibrate_in_parts(
-    controller, proba, y, cuts, *, at_once=None, groups=None, class_weight=None, more_alphas=(), **how
+    controller, proba, y, cuts, *, at_once=None, groups=None, class_ratios=None, more_alphas=(), **how
 ):
     """The controller, calibrated on rows in parts, and these parts."""
-    calibrator = PartsCalibrator(
-        controller.spec, np.arange(proba.shape[1]), groups is not None, class_weight, more_alphas
-    )
-    watched = WatchedParts(cut_up(calibrator, proba, y, cuts, groups, **how), at_once)
-    return RiskController.of(controller.spec, calibrator.finish(watched)), watched
+    made_for = controller.spec, np.arange(proba.shape[1]), class_ratios
+    watched = WatchedParts(cut_up(made_for, proba, y, cuts, groups, **how), at_once)
+    return RiskController.of(controller.spec, finished(watched, *made_for, more_alphas=more_alphas)), watched
+
+
+def finished(parts, spec, classes, class_ratios=None, *, more_alphas=()):
+    """The calibration of parts, after the checks that come before rows are read."""
+    empty = LossSteps(spec, classes, class_ratios)
+    more = checked_more_alphas(more_alphas, empty.costs, spec.relative)
+    require_totals_suffice(empty)
+    return finish_remotely(empty, parts, None, more)

@@ -7,18 +7,19 @@ import numpy as np
 from hypothesis import strategies as st
 
 import ordinalrisk as orisk
-from ordinalrisk.growth import rules as growth
 
-RULE_NAMES = [*growth.GROWTH_RULES]
+RULES = [getattr(orisk, name) for name in orisk.__all__ if name.endswith("Growth")]
+RULE_NAMES = [rule().name for rule in RULES]
+
+
+def _another_point(number, rule):
+    """A point label that is not the rule's default; rules take turns."""
+    return [point for point in ("bayes", "median", "mode") if point != rule().point][number // 2 % 2]
+
+
 GROWTH_RULES = [
-    orisk.PaperGrowth(),
-    orisk.FrontierGrowth(),
-    orisk.AdaptiveGrowth(),
-    orisk.RankedProbabilityGrowth(),
-    orisk.PaperGrowth("bayes"),
-    orisk.FrontierGrowth("bayes"),
-    orisk.AdaptiveGrowth("median"),
-    orisk.RankedProbabilityGrowth("mode"),
+    *(rule() for rule in RULES),
+    *(rule(_another_point(number, rule)) for number, rule in enumerate(RULES)),
 ]
 
 
@@ -57,11 +58,11 @@ def _flat(rng, n, K):
 
 def _peaked(rng, n, K):
     centre = rng.uniform(0, K - 1, (n, 1))
-    return orisk.softmax(-((np.arange(K) - centre) ** 2) / rng.uniform(0.2, 3))
+    return orisk.probabilities.softmax(-((np.arange(K) - centre) ** 2) / rng.uniform(0.2, 3))
 
 
 def _multimodal(rng, n, K):
-    return orisk.softmax(rng.normal(0, 3, (n, K)))
+    return orisk.probabilities.softmax(rng.normal(0, 3, (n, K)))
 
 
 def _one_hot(rng, n, K):
@@ -109,3 +110,19 @@ def exact_losses(y, lower, upper, loss, K):
     """The loss of each row as a rational, straight from the definition."""
     table = _exact_costs(loss, K)
     return [table[label][min(max(label, low), up)] for label, low, up in zip(y, lower, upper, strict=True)]
+
+
+def as_rule(growth):
+    """The growth rule that a name means."""
+    return orisk.RiskController(growth=growth).growth
+
+
+def as_loss(loss):
+    """The loss that a name or a table means."""
+    return orisk.RiskController(loss=loss).loss
+
+
+def ends_of(levels, threshold):
+    """First and last label of each set, straight from the definition."""
+    inside = levels >= threshold
+    return inside.argmax(axis=1), inside.shape[1] - 1 - inside[:, ::-1].argmax(axis=1)

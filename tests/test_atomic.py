@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from effort import PATIENCE
 
 from ordinalrisk.files.atomic import replacing
 
@@ -204,5 +205,5 @@ if not child:
 os.waitpid(child, 0)
 done.set()
 """
-    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, timeout=PATIENCE)
     assert (tmp_path / "child").read_text() == "whole"

@@ -4,6 +4,7 @@ import math
 import re
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,12 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
-from strategies import GROWTH_RULES, LOSSES, calibration_sets, exact_losses
+from strategies import GROWTH_RULES, LOSSES, calibration_sets, ends_of, exact_losses
+from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
-from ordinalrisk import RiskController, alpha_for_size
-from ordinalrisk.selection.choose_alpha import SizeNotAttainedError, alpha_for_singletons
-from ordinalrisk.selection.choose_alpha import alpha_for_size as at_home
+from ordinalrisk import RiskController, alpha_for_singletons, alpha_for_size
+
+pytestmark = UNCHECKED
 
 TINY = Fraction(1, 10**12)
 for_every_rule = pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)
@@ -46,27 +48,33 @@ def mean_size(controller, proba, alpha, point_labels=None):
     return Fraction(int(size.sum()), len(size))
 
 
-def enumerated(controller, proba, y, new, sizes, points=(None, None)):
-    """The least risk of all thresholds that keep each mean size, in rationals; None if that is the bound."""
+def least_risks(controller, proba, y, new, will_do, points=(None, None)):
+    """The least risk of all thresholds with sizes that will do, in rationals; None if that is the bound.
+
+    Each of ``will_do`` looks at the sizes of the new rows.
+    """
     n, K = proba.shape
     levels = controller.growth.levels(proba, controller.loss, points[0])
     new_levels = controller.growth.levels(new, controller.loss, points[1])
     bound = controller.loss.bound(K)
     found = []
     for threshold in {-math.inf, *levels.ravel().tolist()}:
-        inside = levels >= threshold
-        lower, upper = inside.argmax(1), K - 1 - inside[:, ::-1].argmax(1)
-        total = sum(exact_losses(y, lower, upper, controller.loss, K))
-        found.append(((total + bound) / (n + 1), int((new_levels >= threshold).sum())))
+        total = sum(exact_losses(y, *ends_of(levels, threshold), controller.loss, K))
+        found.append(((total + bound) / (n + 1), (new_levels >= threshold).sum(axis=1)))
     return [
-        min((risk for risk, labels in found if labels <= size * len(new) and risk < bound), default=None)
-        for size in sizes
+        min((risk for risk, sizes in found if good(sizes) and risk < bound), default=None) for good in will_do
     ]
 
 
-def chosen_or_none(controller, proba, size, point_labels=None):
+def enumerated(controller, proba, y, new, sizes, points=(None, None)):
+    """The least risk that keeps each mean size."""
+    will_do = [lambda found, size=size: int(found.sum()) <= size * len(new) for size in sizes]
+    return least_risks(controller, proba, y, new, will_do, points)
+
+
+def chosen_or_none(controller, proba, wanted, point_labels=None, choose=alpha_for_size):
     try:
-        return alpha_for_size(controller, proba, size, point_labels=point_labels)
+        return choose(controller, proba, wanted, point_labels=point_labels)
     except ValueError as error:
         if "No alpha below B=" not in str(error):
             raise
@@ -280,45 +288,16 @@ def test_columns_in_another_order(draw):
         alpha_for_size(controller, frame[["high", "mid", "low"]], 2)
 
 
-def test_it_is_public():
-    assert orisk.alpha_for_size is at_home
-    assert "alpha_for_size" in orisk.__all__
-
-
 # the share of single labels
 
 
-def share_of_singles(controller, proba, alpha, point_labels=None):
-    size = controller.predict_set(proba, alpha=alpha, point_labels=point_labels).size
-    return Fraction(int((size == 1).sum()), len(size))
-
-
 def singles_enumerated(controller, proba, y, new, shares, points=(None, None)):
-    """The least risk of all thresholds with as many single labels, in rationals; None if it is the bound."""
-    n, K = proba.shape
-    levels = controller.growth.levels(proba, controller.loss, points[0])
-    new_levels = controller.growth.levels(new, controller.loss, points[1])
-    bound = controller.loss.bound(K)
-    found = []
-    for threshold in {-math.inf, *levels.ravel().tolist()}:
-        inside = levels >= threshold
-        lower, upper = inside.argmax(1), K - 1 - inside[:, ::-1].argmax(1)
-        total = sum(exact_losses(y, lower, upper, controller.loss, K))
-        single = int(((new_levels >= threshold).sum(axis=1) == 1).sum())
-        found.append(((total + bound) / (n + 1), Fraction(single, len(new))))
-    return [
-        min((risk for risk, singles in found if singles >= share and risk < bound), default=None)
-        for share in shares
-    ]
+    """The least risk with each share of single labels."""
+    will_do = [lambda found, share=share: int((found == 1).sum()) >= share * len(new) for share in shares]
+    return least_risks(controller, proba, y, new, will_do, points)
 
 
-def singles_or_none(controller, proba, share, point_labels=None):
-    try:
-        return alpha_for_singletons(controller, proba, share, point_labels=point_labels)
-    except ValueError as error:
-        if "No alpha below B=" not in str(error):
-            raise
-        return None
+singles_or_none = partial(chosen_or_none, choose=alpha_for_singletons)
 
 
 @for_every_rule
@@ -363,7 +342,7 @@ def test_singletons_by_hand():
         "No alpha below B=1 brings the share of single labels up to 0.51: the point labels of the "
         "calibration rows are as wrong as they can be."
     )
-    with pytest.raises(SizeNotAttainedError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         alpha_for_singletons(controller, new, 0.51)
 
 
@@ -413,7 +392,7 @@ def test_singletons_need_what_predictions_need(draw):
         ({"randomize": True}, {}, "randomize"),
         ({}, {"groups": np.arange(300) % 2}, "groups"),
         ({}, {"sample_weight": np.ones(300)}, "weights"),
-        ({}, {"class_weight": [1, 2, 1, 1]}, "weights"),
+        ({}, {"class_ratios": [1, 2, 1, 1]}, "weights"),
         ({"delta": 0.1}, {"groups": np.arange(300) % 2}, "delta and groups"),
     ],
     ids=repr,

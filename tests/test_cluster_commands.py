@@ -12,15 +12,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from command import refusal, succeeds
 from distributed import Client
 from file_formats import encoded, read_rows, score_table, write_table
-from quick_reports import few_stops
-from rows_in_parts import make_small
-from test_commands import GRADES, refusal, succeeds
+from sizes import few_stops, search_few_steps
+from test_commands import GRADES
 from worker_processes import local_cluster
 
-from ordinalrisk.jobs import many_files as files
-
+MANIFEST = "_ordinalrisk.json"
 N_ROWS = 360
 CLASSES = ["--classes", ",".join(GRADES), "--scores", "p0,p1,p2,p3", "--label", "y"]
 PLAIN = [*CLASSES, "--alpha", "0.1"]
@@ -34,6 +33,8 @@ NAMES = {
 }
 FORMATS = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 
+pytestmark = pytest.mark.usefixtures("here")
+
 
 @pytest.fixture(scope="module")
 def running():
@@ -42,18 +43,6 @@ def running():
             client.run(few_stops)  # all workers live until the end
         few_stops(patch.setattr)
         yield cluster
-
-
-@pytest.fixture(scope="module")
-def cluster(running):
-    return running.scheduler_address
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    """Workers are somewhere else."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def make_table(draw, seed, n_rows=N_ROWS):
@@ -108,13 +97,13 @@ def calibration(path):
 
 
 def manifest(folder):
-    return json.loads((Path(folder) / files.MANIFEST).read_text())
+    return json.loads((Path(folder) / MANIFEST).read_text())
 
 
 def rows_in(folder):
     """All rows of a prediction, in the order of its files, of which there are no others."""
     names = [each["name"] for each in manifest(folder)["files"]]
-    assert sorted(path.name for path in Path(folder).iterdir()) == sorted([*names, files.MANIFEST])
+    assert sorted(path.name for path in Path(folder).iterdir()) == sorted([*names, MANIFEST])
     parts = [read_rows((Path(folder) / name).read_bytes(), name) for name in names]
     assert [len(part) for part in parts] == [each["rows"] for each in manifest(folder)["files"]]
     found = [row for part in parts for row in part]
@@ -148,7 +137,7 @@ def assert_same_evaluation(cluster, saved, name, table, *options, report=True):
         alone = succeeds("report", saved, one, "-o", "one.html", *options)
         together = succeeds("report", saved, many, "-o", "many.html", *options, "--cluster", cluster)
         assert told(alone, "Wrote") == told(together, "Wrote")
-        without = "data_blake3", "file", "calibrated_on"
+        without = "data_blake3", "file", "bytes", "calibrated_on"
         assert document("one.json", *without) == document("many.json", *without)
 
 
@@ -168,13 +157,13 @@ OPTIONS = {
     "true classes": ([*PLAIN, "--per-class"], []),
     "alpha by class": ([*CLASSES, "--alpha", "None=0.3,Mild=0.2,Moderate=0.2,Severe=0.1"], []),
     "groups by true class": ([*CLASSES, "--alpha", "0.3", "--per-class", "--group", "site"], []),
-    "binomial": ([*PLAIN, "--delta", "0.1", "--bound", "binomial"], []),
+    "binomial": ([*PLAIN, "--delta", "0.1", "--confidence-bound", "binomial"], []),
     "hoeffding_bentkus": (
-        [*PLAIN, "--delta", "0.2", "--bound", "hoeffding_bentkus", "--loss", "divergence"],
+        [*PLAIN, "--delta", "0.2", "--confidence-bound", "hoeffding_bentkus", "--loss", "divergence"],
         [],
     ),
     "binomial by group": ([*CLASSES, "--alpha", "0.2", "--delta", "0.1", "--group", "site"], []),
-    "class weights": ([*PLAIN, "--class-weights", "1,2,1,0.5"], []),
+    "class ratios": ([*PLAIN, "--class-ratios", "1,2,1,0.5"], []),
     "costs": ([*PLAIN, "--weights", "1,1,2,4", "--growth", "adaptive"], ["--alpha", "0.2"]),
     "too few rows": ([*CLASSES, "--alpha", "0.001"], []),
 }
@@ -209,11 +198,11 @@ def test_coins_are_those_of_one_file(cluster, options, calibration_rows, test_ro
     succeeds("calibrate", one, *given, "-o", "one-cal.json")
     succeeds("calibrate", many, *given, "-o", "cal.json", "--cluster", cluster)
     assert calibration("one-cal.json") == calibration("cal.json")
-    assert_same_predictions(cluster, "cal.json", "rows.csv", new, "--seed", "3")
+    assert_same_predictions(cluster, "cal.json", "rows.csv", new, "--random-state", "3")
     sizes = [row["size"] for row in rows_in("sets")]
-    succeeds("predict", "cal.json", "parts/*", "-o", "sets", "--seed", "4", "--cluster", cluster)
+    succeeds("predict", "cal.json", "parts/*", "-o", "sets", "--random-state", "4", "--cluster", cluster)
     assert sum(a != b for a, b in zip(sizes, (row["size"] for row in rows_in("sets")), strict=True)) > 2
-    assert_same_evaluation(cluster, "cal.json", "rows.csv", new, "--seed", "3")
+    assert_same_evaluation(cluster, "cal.json", "rows.csv", new, "--random-state", "3")
 
 
 ONE_MACHINE = {
@@ -274,7 +263,7 @@ def test_saved_files_are_the_same_for_any_number_of_files(
     cluster, calibration_rows, small, options, monkeypatch
 ):
     if small:
-        make_small(monkeypatch)
+        search_few_steps(monkeypatch)
     saved = [saved_by(cluster, calibration_rows, n, f"{n}.json", *options) for n in (1, 3, 8, 8)]
     assert saved[2] == saved[3]
     digests = [json.loads(text)["data_blake3"] for text in saved]
@@ -292,7 +281,7 @@ def test_saved_files_are_the_same_for_any_number_of_files(
 
 
 def test_another_alpha_is_answered_if_it_was_announced(cluster, calibration_rows, test_rows, monkeypatch):
-    make_small(monkeypatch)
+    search_few_steps(monkeypatch)
     train, new = cut(calibration_rows, "train"), cut(test_rows, "new")
     write_table(calibration_rows, "train.parquet")
     write_table(test_rows, "new.parquet")
@@ -320,7 +309,7 @@ def test_columns_formats_and_names_of_the_output(cluster, calibration_rows, test
     succeeds("predict", "cal.json", new, "-o", "sets", *chosen, *out)
     assert rows_in("sets") == read_rows(Path("one.jsonl").read_bytes(), "one.jsonl")
     assert sorted(path.name for path in Path("sets").iterdir()) == [
-        files.MANIFEST,
+        MANIFEST,
         *(f"rows-{i:02d}.jsonl" for i in range(3)),
     ]
     found = manifest("sets")
@@ -339,7 +328,7 @@ def test_files_without_an_ending_are_written_in_the_format_they_are_said_to_have
     Path("part-a").write_bytes(encoded(test_rows, "x.csv"))
     here = ["--cluster", cluster]
     line = refusal(1, "predict", "cal.json", "part-a", "-o", "sets", *here)
-    assert line.endswith("part-a: does not tell a format by its name; give --output-format.")
+    assert line.endswith("part-a: can't infer the format from this name; give --output-format.")
     succeeds("predict", "cal.json", "part-a", "-o", "sets", "--input-format", "csv", *here)
     assert [each["name"] for each in manifest("sets")["files"]] == ["part-a.csv"]
     assert len(rows_in("sets")) == N_ROWS

@@ -10,17 +10,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from command import refusal, run, run_installed, succeeds
 from file_formats import read_rows, score_table, write_table
-from test_commands import expected_intervals, intervals, invoke, refusal, run, saved, succeeds
+from saved_documents import rewrite
+from sizes import read_few_rows_at_once
+from test_commands import expected_intervals, intervals, saved
 
 import ordinalrisk as orisk
 from ordinalrisk import metrics
-from ordinalrisk.calibration.combinations import COMBINES
-from ordinalrisk.cli.options import IN_OPTIONS
-from ordinalrisk.files import readers
-from ordinalrisk.inputs.column_roles import ScoreColumns
-from ordinalrisk.saving import calibration_file
-from ordinalrisk.sequential.monitor import RiskMonitor
 
 GRADES = ["None", "Mild", "Severe"]
 PLAIN = ["--classes", ",".join(GRADES), "--alpha", "0.1"]
@@ -57,8 +54,7 @@ OLD, NEW = Drawn(300, 1), Drawn(200, 2)
 def files(tmp_path, monkeypatch):
     """A folder with rows to calibrate with and new ones, in two formats; read a few at a time."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(readers, "ROWS_AT_ONCE", 64)
-    monkeypatch.setattr(readers, "BYTES_AT_ONCE", 6000)
+    read_few_rows_at_once(monkeypatch, 64, n_bytes=6000)
     for suffix in ("csv", "parquet"):
         write_table(OLD.table, f"rows.{suffix}")
         write_table(NEW.table, f"new.{suffix}")
@@ -77,15 +73,15 @@ def calibrate(*arguments, out="cal.json"):
 CALIBRATIONS = {
     "delta": (["--delta", "0.2"], {"delta": 0.2}, []),
     "bound": (
-        ["--delta", "0.2", "--bound", "hoeffding_bentkus"],
-        {"delta": 0.2, "bound": "hoeffding_bentkus"},
+        ["--delta", "0.2", "--confidence-bound", "hoeffding_bentkus"],
+        {"delta": 0.2, "confidence_bound": "hoeffding_bentkus"},
         [],
     ),
     "group": (["--group", "site"], {}, ["groups"]),
     "cluster": (["--cluster-col", "patient"], {}, ["clusters"]),
     "cluster with delta": (
-        ["--cluster-col", "patient", "--delta", "0.3", "--bound", "betting"],
-        {"delta": 0.3, "bound": "betting"},
+        ["--cluster-col", "patient", "--delta", "0.3", "--confidence-bound", "betting"],
+        {"delta": 0.3, "confidence_bound": "betting"},
         ["clusters"],
     ),
     "group, cluster and delta": (
@@ -130,9 +126,9 @@ def test_calibrations_and_sets_are_those_of_the_library(name, options, parameter
     assert max(map(len, shown.splitlines())) <= 80
 
     other = "new.parquet" if name.endswith("csv") else "new.csv"
-    seed = {"seed": 7} if "randomize" in parameters else {}
+    seed = {"random_state": 7} if "randomize" in parameters else {}
     extras = NEW.extras(name, *(key for key in used if key != "clusters"))
-    succeeds("predict", "cal.json", other, "-o", "sets.csv", *(["--seed", 7] if seed else []))
+    succeeds("predict", "cal.json", other, "-o", "sets.csv", *(["--random-state", 7] if seed else []))
     found = read_rows(Path("sets.csv").read_bytes(), "sets.csv")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # weights for which nothing can be certified
@@ -141,15 +137,15 @@ def test_calibrations_and_sets_are_those_of_the_library(name, options, parameter
 
 
 @BOTH
-def test_class_weights_and_risks_by_class_are_those_of_the_library(name, tmp_path):
+def test_class_ratios_and_risks_by_class_are_those_of_the_library(name, tmp_path):
     by_class = orisk.RiskController(alpha={"None": 0.1, "Mild": 0.2, "Severe": 0.05}, classes=GRADES)
     by_class.calibrate(OLD.proba, OLD.y).save("library.json")
     shown = calibrate(name, *BY_CLASS).stdout
     assert saved(tmp_path / "cal.json") == saved(tmp_path / "library.json")
     assert re.search(r"^Severe +\d+ +0\.05 +", shown, re.MULTILINE)
-    calibrate(name, *PLAIN, "--class-weights", "1, 2,0.5", out="weighted.json")
+    calibrate(name, *PLAIN, "--class-ratios", "1, 2,0.5", out="weighted.json")
     weighted = orisk.RiskController(alpha=0.1, classes=GRADES)
-    weighted.calibrate(OLD.proba, OLD.y, class_weight=[1, 2, 0.5]).save("library.json")
+    weighted.calibrate(OLD.proba, OLD.y, class_ratios=[1, 2, 0.5]).save("library.json")
     assert saved(tmp_path / "weighted.json") == saved(tmp_path / "library.json")
     for controller, file in ((by_class, "cal.json"), (weighted, "weighted.json")):
         succeeds("predict", file, "new.csv", "-o", "sets.csv")
@@ -174,12 +170,17 @@ def test_a_class_whose_name_has_a_comma_or_an_equals_sign_has_its_own_risk():
 # columns
 
 
+def saved_columns():
+    return json.loads(Path("cal.json").read_text())["columns"]
+
+
 def test_columns_are_kept_with_the_calibration_and_found_by_name():
     where = ["--group", "site", "--cluster-col", "patient"]
     calibrate("rows.parquet", *PLAIN, *where)
-    columns = orisk.RiskController.load("cal.json").columns_
-    assert columns == ScoreColumns(("p0", "p1", "p2"), "y", group="site", cluster="patient")
-    assert ScoreColumns.from_dict(json.loads(json.dumps(columns.to_dict()))) == columns
+    assert saved_columns() == {
+        **{"scores": ["p0", "p1", "p2"], "label": "y", "logits": False, "rescale": False},
+        **{"group": "site", "cluster": "patient", "weight": None},
+    }
     shuffled = NEW.table.select(["y", "p2", "patient", "ratio", "p0", "site", "p1"])
     write_table(shuffled, "shuffled.csv")
     write_table(NEW.table.rename_columns(["clinic", "person", "ratio", "p0", "p1", "p2", "y"]), "renamed.csv")
@@ -194,17 +195,19 @@ def test_columns_are_kept_with_the_calibration_and_found_by_name():
 @pytest.mark.parametrize(
     ("described", "line"),
     [
-        ({"group": 3}, "it must name columns"),
+        ({"group": 3}, "Expected `str | null`, got `int`"),
         ({"group": "p0"}, "it must name each column once"),
         ({"weight": "y"}, "it must name each column once"),
         ({"group": "a", "cluster": "a"}, "it must name each column once"),
-        ({"more": "a"}, "it must have scores, label, logits, rescale, group, cluster and weight"),
+        ({"logits": True, "rescale": True}, "logits and rescale must not both be true"),
+        ({"more": "a"}, "unknown field `more`"),
     ],
 )
 def test_saved_columns_that_make_no_sense_are_refused(described, line):
-    columns = ScoreColumns(("p0", "p1"), "y").to_dict() | described
-    with pytest.raises(ValueError, match=line):
-        ScoreColumns.from_dict(columns)
+    calibrate("rows.parquet", *PLAIN)
+    rewrite(Path("cal.json"), columns=saved_columns() | described)
+    with pytest.raises(ValueError, match=f"field 'columns' is not valid.*{line}"):
+        orisk.RiskController.load("cal.json")
 
 
 NAMES = {
@@ -267,8 +270,9 @@ def test_scores_and_labels_are_guessed_around_the_other_columns():
         if scores:
             write_table(OLD.table.rename_columns(names).drop(["patient"]), "rows.csv")
         calibrate("rows.csv", *PLAIN, *options)
-        columns = orisk.RiskController.load("cal.json").columns_
-        assert columns == ScoreColumns(("p0", "p1", "p2"), "y", group="grade", weight="p_ratio")
+        columns = saved_columns()
+        assert (columns["scores"], columns["label"]) == (["p0", "p1", "p2"], "y")
+        assert (columns["group"], columns["weight"]) == ("grade", "p_ratio")
         succeeds("evaluate", "cal.json", "new.csv")
 
 
@@ -288,7 +292,7 @@ def test_options_that_change_nothing_give_the_same_thresholds(name):
     with_column(OLD, "ratio", [3] * 300, name)
     calibrate(name, *PLAIN, "--weight-col", "ratio")
     assert orisk.RiskController.load("cal.json").threshold_ == plain
-    calibrate(name, *PLAIN, "--class-weights", "2,2,2")
+    calibrate(name, *PLAIN, "--class-ratios", "2,2,2")
     assert orisk.RiskController.load("cal.json").threshold_ == plain
     calibrate(name, *PLAIN, "--per-class")
     by_class = orisk.RiskController.load("cal.json").threshold_
@@ -300,61 +304,83 @@ def test_calibrations_and_coins_do_not_depend_on_the_cut(monkeypatch):
     options = ["--group", "site", "--randomize"]
     found = set()
     for rows_at_once in (7, 64, 1000):
-        monkeypatch.setattr(readers, "ROWS_AT_ONCE", rows_at_once)
+        read_few_rows_at_once(monkeypatch, rows_at_once)
         calibrate("rows.parquet", *DIVERGENCE, *options)
-        succeeds("predict", "cal.json", "new.parquet", "-o", "sets.csv", "--seed", 5)
+        succeeds("predict", "cal.json", "new.parquet", "-o", "sets.csv", "--random-state", 5)
         found.add((Path("cal.json").read_text(), Path("sets.csv").read_text()))
     assert len(found) == 1
-    succeeds("predict", "cal.json", "new.parquet", "-o", "sets.csv", "--seed", 6)
+    succeeds("predict", "cal.json", "new.parquet", "-o", "sets.csv", "--random-state", 6)
     assert Path("sets.csv").read_text() not in {sets for _, sets in found}
 
 
 # wrong options
 
 GIVEN = {
-    "delta": ["--delta", "0.1"],
-    "condition_on": ["--per-class"],
-    "groups": ["--group", "site"],
-    "clusters": ["--cluster-col", "patient"],
-    "sample_weight": ["--weight-col", "ratio"],
-    "class_weight": ["--class-weights", "1,1,2"],
-    "randomize": ["--randomize"],
+    "delta": (["--delta", "0.1"], 0.1),
+    "condition_on": (["--per-class"], "label"),
+    "groups": (["--group", "site"], OLD.site),
+    "clusters": (["--cluster-col", "patient"], OLD.patient),
+    "sample_weight": (["--weight-col", "ratio"], OLD.ratio),
+    "class_ratios": (["--class-ratios", "1,1,2"], [1, 1, 2]),
+    "randomize": (["--randomize"], True),
 }
-WITHOUT_THEOREM = [pair for pair in combinations(GIVEN, 2) if pair[1] not in COMBINES[pair[0]]]
+"""For each parameter of the library its option, and a value."""
+COMBINED = {
+    *(("delta", other) for other in ("condition_on", "groups", "clusters")),
+    *(("condition_on", other) for other in ("groups", "clusters")),
+    *(("groups", other) for other in ("clusters", "sample_weight", "randomize")),
+    ("clusters", "randomize"),
+}
+"""Pairs with a theorem for both."""
 
 
-@pytest.mark.parametrize(("one", "other"), WITHOUT_THEOREM)
+@pytest.mark.parametrize(("one", "other"), [*combinations(GIVEN, 2)])
 def test_options_without_a_theorem_are_refused_before_the_file_is_read(one, other):
+    values = {name: GIVEN[name][1] for name in (one, other)}
+    parameters = {name: values.pop(name) for name in ("delta", "condition_on", "randomize") if name in values}
+    options = *GIVEN[one][0], *GIVEN[other][0]
+
+    def calibrated_here():
+        return orisk.RiskController(alpha=0.1, classes=GRADES, **parameters).calibrate(
+            OLD.proba, OLD.y, **values
+        )
+
+    if (one, other) in COMBINED:
+        calibrate("rows.csv", *PLAIN, *options)
+        assert calibrated_here().n_rows_ == orisk.RiskController.load("cal.json").n_rows_
+        return
+    with pytest.raises(ValueError, match="can't be used together"):
+        calibrated_here()
     Path("nothing.csv").write_text("")
-    line = refusal(2, "calibrate", "nothing.csv", *PLAIN, *GIVEN[one], *GIVEN[other], "-o", "cal.json")
-    assert line.startswith(f"{IN_OPTIONS[one]} and {IN_OPTIONS[other]} can't be used together. ")
-    assert f"Possible with {IN_OPTIONS[one]}: " in line
-    assert not re.search(r"(?<!-)\b(groups|clusters|condition_on|sample_weight|class_weight)\b", line)
+    line = refusal(2, "calibrate", "nothing.csv", *PLAIN, *options, "-o", "cal.json")
+    assert line.startswith(f"{options[0]} and {GIVEN[other][0][0]} can't be used together. ")
+    assert f"Possible with {options[0]}: " in line
+    assert not re.search(r"(?<!-)\b(groups|clusters|condition_on|sample_weight|class_ratios)\b", line)
 
 
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        (["--bound", "betting"], "--bound betting is for --delta; give a --delta too."),
+        (["--confidence-bound", "betting"], "--confidence-bound betting is for --delta; give a --delta too."),
         (["--delta", "1"], "--delta must lie strictly between 0 and 1; got 1."),
         (["--delta", "ten"], "--delta must be a finite number; got 'ten'."),
         (
-            ["--delta", "0.1", "--bound", "binomial", "--loss", "divergence"],
-            "--bound binomial is for losses of rows that are 0 or the largest one",
+            ["--delta", "0.1", "--confidence-bound", "binomial", "--loss", "divergence"],
+            "--confidence-bound binomial is for losses of rows that are 0 or the largest one",
         ),
         (
-            ["--class-weights", "1,2"],
-            "--class-weights must have one weight for each of the 3 classes; got 2.",
+            ["--class-ratios", "1,2"],
+            "--class-ratios must have one ratio for each of the 3 classes; got 2.",
         ),
-        (["--class-weights", "1,-1,1"], "--class-weights of 'Mild' is negative"),
-        (["--class-weights", "1,a,1"], "--class-weights must be a finite number; got 'a'."),
+        (["--class-ratios", "1,-1,1"], "--class-ratios of 'Mild' is negative"),
+        (["--class-ratios", "1,a,1"], "--class-ratios must be a finite number; got 'a'."),
         (
             ["--alpha", "None=0.1,Mild=0.1"],
             "--alpha has no risk for class 'Severe'; give each of None, Mild, Severe one.",
         ),
         (
             ["--alpha", "None=0.1,Mild=0.1,Sever=0.1"],
-            "--alpha: 'Sever' is none of the classes None, Mild, Severe; write CLASS=RISK for each.",
+            "--alpha: 'Sever' is not one of the classes None, Mild, Severe; write CLASS=RISK for each.",
         ),
         (["--alpha", "None=0.1,0.2"], "--alpha: '0.2' names no class"),
         (["--alpha", "None=0.1,None=0.2"], "--alpha has class 'None' more than once"),
@@ -402,7 +428,7 @@ def test_columns_that_do_not_fit_are_bad_data(name, options, line):
 def test_columns_of_other_types_are_bad_data():
     with_column(OLD, "site", [[1]] * 300, "lists.parquet")
     line = refusal(1, "calibrate", "lists.parquet", *PLAIN, "--group", "site", "-o", "cal.json")
-    assert line.endswith("no names; choose another --group.")
+    assert line.endswith("not names; choose another --group.")
     line = refusal(1, "calibrate", "rows.parquet", *PLAIN, "--weight-col", "patient", "-o", "cal.json")
     assert line == "rows.parquet: column 'patient' holds string, not numbers; choose another --weight-col."
 
@@ -426,7 +452,7 @@ def test_a_missing_name_is_said_with_its_place(column, option):
         )
     with_column(OLD, column, spoiled([1.5] * 300, float("inf")), "rows.parquet")
     line = refusal(1, "calibrate", "rows.parquet", *PLAIN, option, column, "-o", "cal.json")
-    assert line == f"rows.parquet: row 151, column '{column}': inf is no name of a {role}; correct it."
+    assert line == f"rows.parquet: row 151, column '{column}': inf can't name a {role}; correct it."
     with_column(OLD, column, spoiled([1.5] * 300, float("nan")), "rows.parquet")
     line = refusal(1, "calibrate", "rows.parquet", *PLAIN, option, column, "-o", "cal.json")
     assert f"row 151, column '{column}': the {role} is missing" in line
@@ -439,8 +465,8 @@ def test_a_missing_name_is_said_with_its_place(column, option):
     [
         (None, "the weight is missing"),
         (float("nan"), "the weight is missing or NaN"),
-        (-0.5, "-0.5 is no weight"),
-        (float("inf"), "inf is no weight"),
+        (-0.5, "-0.5 is not a weight"),
+        (float("inf"), "inf is not a weight"),
     ],
 )
 def test_a_wrong_weight_is_said_with_its_place(name, wrong, problem):
@@ -488,9 +514,13 @@ def test_a_group_without_calibration_rows_is_an_error_or_gets_all_labels(name):
 @pytest.mark.parametrize(
     ("calibrated", "given", "line"),
     [
-        (["--randomize"], [], "the calibration is randomized; give a --seed: equal seeds give equal sets."),
-        (["--randomize"], ["--seed", "-1"], "--seed must be 0 or larger; got -1."),
-        ([], ["--seed", "1"], "--seed is for calibrations with --randomize; leave it out."),
+        (
+            ["--randomize"],
+            [],
+            "the calibration is randomized; give a --random-state: equal ones give equal sets.",
+        ),
+        (["--randomize"], ["--random-state", "-1"], "--random-state must be 0 or larger; got -1."),
+        ([], ["--random-state", "1"], "--random-state is for calibrations with --randomize; leave it out."),
         ([], ["--group", "site"], "--group: the calibration was made without groups; leave it out."),
         ([], ["--weight-col", "ratio"], "--weight-col: the calibration was made without weights; leave it"),
         ([], ["--alpha", "None=0.1,Mild=0.1,Severe=0.2"], "--alpha by class needs a calibration with --per"),
@@ -516,9 +546,9 @@ def test_a_calibration_of_the_library_needs_the_columns_named():
     controller = orisk.RiskController(alpha=0.1, classes=GRADES)
     controller.calibrate(OLD.proba, OLD.y, groups=OLD.site, clusters=OLD.patient).save("cal.json")
     line = refusal(2, "predict", "cal.json", "new.csv", "-o", "sets.csv")
-    assert line.endswith("was made with groups, but from no file; name their column with --group.")
+    assert line.endswith("was made with groups, but not from a file; name their column with --group.")
     line = refusal(2, "evaluate", "cal.json", "new.csv", "--group", "site")
-    assert line.endswith("was made with clusters, but from no file; name their column with --cluster-col.")
+    assert line.endswith("was made with clusters, but not from a file; name their column with --cluster-col.")
     succeeds("predict", "cal.json", "new.csv", "-o", "sets.csv", "--group", "site")
     found = intervals(read_rows(Path("sets.csv").read_bytes(), "sets.csv"))
     assert found == expected_intervals(controller, NEW.proba, groups=NEW.site)
@@ -636,7 +666,7 @@ def test_the_weighted_mean_loss_counts(name):
     [whole] = document["strata"]
     assert whole["risk"][0] == pytest.approx(np.average(metrics.losses(NEW.y, sets), weights=NEW.ratio))
     assert whole["risk"][1] < whole["risk"][0] < whole["risk"][2]
-    calibrate(name, *PLAIN, "--class-weights", "1,2,0.5")
+    calibrate(name, *PLAIN, "--class-ratios", "1,2,0.5")
     document = evaluated(name.replace("rows", "new"))
     sets = orisk.RiskController.load("cal.json").predict_set(NEW.proba)
     [whole] = document["strata"]
@@ -728,8 +758,8 @@ def test_of_very_many_groups_the_worst_are_shown():
 
 def test_a_randomized_calibration_is_evaluated_with_its_seed():
     calibrate("rows.csv", *PLAIN, "--randomize")
-    document = evaluated("new.csv", "--seed", 3)
-    sets = orisk.RiskController.load("cal.json").predict_set(NEW.proba, seed=3)
+    document = evaluated("new.csv", "--random-state", 3)
+    sets = orisk.RiskController.load("cal.json").predict_set(NEW.proba, random_state=3)
     assert document["risk"] == list(metrics.risk(NEW.y, sets, confidence=0.95))
     assert "strata" not in document
 
@@ -738,7 +768,7 @@ def test_a_randomized_calibration_is_evaluated_with_its_seed():
 
 
 def watched(*files, state="watch.json", options=()):
-    return [invoke("monitor", state, "cal.json", file, *options) for file in files]
+    return [run("monitor", state, "cal.json", file, *options) for file in files]
 
 
 @BOTH
@@ -748,19 +778,22 @@ def test_a_monitor_that_is_resumed_is_as_one_that_was_never_interrupted(name, op
     suffix = name.rpartition(".")[2]
     for k, (start, stop) in enumerate([(0, 70), (70, 71), (71, 200)]):
         write_table(NEW.table.slice(start, stop - start), f"month{k}.{suffix}")
-    if options == ["--randomize"]:
-        seed = ["--seed", 1]
+    seed = ["--random-state", 1] if options == ["--randomize"] else []
+    if seed:
         results = watched(f"new.{suffix}", options=seed)
-        extras = {"seed": 1}
+        extras = {"random_state": 1}
     else:
         results = watched(*(f"month{k}.{suffix}" for k in range(3)))
         extras = NEW.extras(name, "groups") if options else {}
     assert [result.exit_code for result in results] == [0] * len(results), results[-1].output
     controller = orisk.RiskController.load("cal.json")
-    monitor = RiskMonitor("coverage", 0.1, 0.05, GRADES)
+    monitor = orisk.RiskMonitor("coverage", 0.1, 0.05, GRADES)
     monitor.update(NEW.y, controller.predict_set(NEW.proba, **extras))
     monitor.save("library.json")
-    assert saved(tmp_path / "watch.json") == saved(tmp_path / "library.json")
+    by_command, by_library = saved(tmp_path / "watch.json"), saved(tmp_path / "library.json")
+    assert [file["n_rows"] for file in by_command.pop("files")] == ([200] if seed else [70, 1, 129])
+    assert by_library.pop("files") == []
+    assert by_command == by_library
     text = " ".join(results[-1].stdout.split())
     new = 200 if options == ["--randomize"] else 129
     assert text == (
@@ -777,18 +810,22 @@ def test_a_monitor_that_is_resumed_is_as_one_that_was_never_interrupted(name, op
 def test_an_alarm_has_an_exit_code_of_its_own_and_stays():
     calibrate("rows.csv", *PLAIN)
     write_table(NEW.table.set_column(6, "y", pa.array(["Severe"] * 200)), "bad.csv")
-    results = watched("new.csv", "bad.csv", "new.parquet", options=["--alpha", "0.2", "--delta", "0.01"])
+    write_table(OLD.table.slice(0, 200), "more.csv")
+    results = watched("new.csv", "bad.csv", "more.csv", options=["--alpha", "0.2", "--delta", "0.01"])
     assert [result.exit_code for result in results] == [0, 3, 3]
-    monitor = RiskMonitor.load("watch.json")
+    monitor = orisk.RiskMonitor.load("watch.json")
     assert (monitor.alpha, monitor.delta, monitor.n_rows_) == (0.2, 0.01, 600)
     assert " ".join(results[-1].stdout.split()) == (
         f"Alarm at row {monitor.alarm_row_}: after 600 rows, 200 of them new, the mean loss is "
-        f"{monitor.risk_:.4g}. If the expected loss were at most 0.2, the probability of ever seeing an "
-        "alarm would be 0.01 at most. Calibrate anew on recent rows, and watch that calibration with a new "
-        "STATE."
+        f"{monitor.risk_:.4g}, of the last 500 {monitor.recent_risk_:.4g}; at the alarm it had been above "
+        f"alpha since about row {monitor.rise_row_}. If the expected loss were at most 0.2, the probability "
+        "of ever seeing an alarm would be 0.01 at most. Sorted rows, by label or by score, can raise it too: "
+        "watch rows in the order of prediction, or at random. Otherwise calibrate anew on recent rows, and "
+        "watch that calibration with a new STATE."
     )
+    assert 195 <= monitor.rise_row_ <= 205
     assert results[-1].stderr == ""
-    done = run("monitor", "watch.json", "cal.json", "new.csv")
+    done = run_installed("monitor", "watch.json", "cal.json", "new.csv", "--again")
     assert (done.returncode, done.stderr) == (3, b"")
 
 
@@ -820,7 +857,7 @@ def test_a_monitor_goes_on_as_it_was_begun(options, line):
     calibrate("rows.csv", *PLAIN)
     watched("new.csv")
     assert refusal(2, "monitor", "watch.json", "cal.json", "new.csv", *options) == line
-    same = ["--alpha", "0.10", "--delta", "1/20"]
+    same = ["--alpha", "0.10", "--delta", "1/20", "--again"]
     assert watched("new.csv", options=same)[0].exit_code == 0
 
 
@@ -830,8 +867,6 @@ def test_a_monitor_that_makes_no_sense_is_wrong_usage():
     calibrate("rows.csv", *DIVERGENCE)
     line = refusal(2, "monitor", "watch.json", "cal.json", "new.csv")
     assert line == "watch.json watches another loss than that of the calibration; name another STATE."
-    calibrate("rows.csv", *PLAIN, "--cluster-col", "patient")
-    assert "the calibration is by cluster" in refusal(2, "monitor", "w.json", "cal.json", "new.csv")
     calibrate("rows.csv", *BY_CLASS)
     line = refusal(2, "monitor", "w.json", "cal.json", "new.csv")
     assert line == "the calibration has a risk for each class; say which to watch with --alpha."
@@ -845,4 +880,73 @@ def test_a_monitor_that_makes_no_sense_is_wrong_usage():
         )
     line = refusal(2, "monitor", "cal.json", "cal.json", "new.csv")
     assert line == "STATE: cal.json is read too, and would be lost; choose another name."
-    assert calibration_file.read("cal.json")[1].classes.tolist() == GRADES
+    assert orisk.RiskController.load("cal.json").classes_.tolist() == GRADES
+
+
+def test_rows_that_were_watched_are_refused_unless_they_are_to_count_again():
+    calibrate("rows.csv", *PLAIN)
+    write_table(NEW.table.slice(0, 70), "january.csv")
+    write_table(NEW.table.slice(70), "february.parquet")
+    watched("january.csv")
+    before = Path("watch.json").read_bytes()
+    again = "or add --again if they are other rows with equal values. Nothing was changed."
+    count = "rows were watched before, and would count twice;"
+    write_table(NEW.table.slice(0, 70), "copy.parquet")
+    for name in ("january.csv", "copy.parquet"):
+        line = refusal(1, "monitor", "watch.json", "cal.json", name)
+        assert line == f"{name}: its 70 {count} leave it out, {again}"
+    line = refusal(1, "monitor", "watch.json", "cal.json", "new.csv")  # January and February
+    assert line == f"new.csv: its first 70 {count} give the rows that are new, {again}"
+    Path("both").mkdir()
+    write_table(NEW.table.slice(70), "both/a.csv")
+    write_table(NEW.table.slice(70), "both/b.csv")
+    line = refusal(1, "monitor", "watch.json", "cal.json", "both/*.csv")
+    assert line == f"both/b.csv: its 130 {count} leave it out, {again}"
+    assert Path("watch.json").read_bytes() == before
+    assert watched("february.parquet")[0].exit_code == 0
+    assert watched("january.csv", options=["--again"])[0].exit_code == 0
+    monitor = orisk.RiskMonitor.load("watch.json")
+    assert monitor.n_rows_ == 270
+    assert [file.n_rows for file in monitor.files_] == [70, 130, 70]
+    assert monitor.files_[0] == monitor.files_[2]
+
+
+def test_the_first_rows_of_a_short_file_can_be_the_same_by_chance():
+    calibrate("rows.csv", *PLAIN)
+    for n_rows in (19, 20):
+        write_table(NEW.table.slice(0, n_rows), f"{n_rows}.csv")
+        watched(f"{n_rows}.csv", state=f"{n_rows}.json")
+    assert watched("new.csv", state="19.json")[0].exit_code == 0
+    assert "its first 20 rows were watched" in refusal(1, "monitor", "20.json", "cal.json", "new.csv")
+
+
+def test_the_rows_of_the_calibration_are_noticed():
+    calibrate("rows.csv", *PLAIN)
+    text = " ".join(watched("rows.parquet")[0].stdout.split())
+    assert text.startswith("Note: These are the rows that were calibrated with: the threshold was chosen")
+
+
+@BOTH
+def test_clusters_are_watched_as_one_case_each(name, tmp_path):
+    suffix = name.rpartition(".")[2]
+    calibrate(name, *PLAIN, "--cluster-col", "patient")
+    whole = NEW.patient.index(NEW.patient[100])
+    write_table(NEW.table.slice(0, whole), f"first.{suffix}")
+    write_table(NEW.table.slice(whole), f"second.{suffix}")
+    results = watched(f"first.{suffix}", f"second.{suffix}")
+    assert [result.exit_code for result in results] == [0, 0], results[-1].output
+    controller = orisk.RiskController.load("cal.json")
+    monitor = orisk.RiskMonitor("coverage", 0.1, 0.05, GRADES)
+    monitor.update(NEW.y, controller.predict_set(NEW.proba), clusters=NEW.patient)
+    monitor.save("library.json")
+    by_command, by_library = saved(tmp_path / "watch.json"), saved(tmp_path / "library.json")
+    by_command.pop("files"), by_library.pop("files")
+    assert by_command == by_library
+    n_clusters = len(set(NEW.patient))
+    assert f"after {n_clusters} clusters" in " ".join(results[-1].stdout.split())
+    write_table(NEW.table.slice(whole), f"again.{suffix}")
+    line = refusal(1, "monitor", "watch.json", "cal.json", f"again.{suffix}", "--again")
+    assert line.startswith(
+        f"again.{suffix}: cluster {NEW.patient[whole]!r} was watched before. A cluster counts once, with the "
+        "mean loss of its rows: give all its rows in one update"
+    )

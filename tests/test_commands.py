@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -17,58 +16,22 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from command import INSTALLED, PATIENT, refusal, run, run_installed, succeeds
+from effort import PATIENCE, wait_until
 from file_formats import NAMES, encoded, read_rows, score_table, write_table
 from pyarrow import parquet
-from typer.testing import CliRunner
+from sizes import read_few_rows_at_once, write_few_rows_at_once
+from strategies import RULE_NAMES
 
 import ordinalrisk as orisk
 from ordinalrisk import metrics
-from ordinalrisk.cli import app
-from ordinalrisk.files import readers, writers
-from ordinalrisk.files.json_lines import LONGEST_LINE
-from ordinalrisk.inputs.random_rows import RandomRows
-from ordinalrisk.selection import compare as comparing
+from ordinalrisk.selection.compare import ranked
 
-COMMAND = str(Path(sys.executable).with_name("ordinalrisk"))
-NOT_A_TERMINAL = {"COLUMNS": "80", "FORCE_COLOR": None, "TTY_COMPATIBLE": None}
 GRADES = ["None", "Mild", "Moderate", "Severe"]
 PLAIN = ["--classes", ",".join(GRADES), "--alpha", "0.1"]
 WEIGHTED = [*PLAIN, "--weights", "1,1,2,4"]
 N_ROWS = 257
 FORMATS = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-
-
-def run(*arguments, **options):
-    """The installed command as a user runs it."""
-    environment = {**os.environ, "COLUMNS": "80"}
-    return subprocess.run(
-        [COMMAND, *map(str, arguments)], capture_output=True, check=False, env=environment, **options
-    )
-
-
-def invoke(*arguments, **options):
-    """The same in this process, for the many cases that need no process of their own."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], env=NOT_A_TERMINAL, **options)
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
-
-
-def succeeds(*arguments, **options):
-    result = invoke(*arguments, **options)
-    assert result.exit_code == 0, result.stderr
-    return result
-
-
-def refusal(code, *arguments):
-    """The one line that the command says, after its guesses, when it refuses."""
-    result = invoke(*arguments)
-    *notes, line = result.stderr.splitlines()
-    assert result.exit_code == code, result.output
-    assert result.stdout == ""
-    assert all(note.startswith("Note: ") for note in notes)
-    assert line.startswith("Error: ")
-    return line.removeprefix("Error: ")
 
 
 def said(result):
@@ -118,8 +81,7 @@ def files(tmp_path, monkeypatch, table, calibrated):
 
 @pytest.fixture
 def small_batches(monkeypatch):
-    monkeypatch.setattr(readers, "ROWS_AT_ONCE", 50)
-    monkeypatch.setattr(readers, "BYTES_AT_ONCE", 3000)
+    read_few_rows_at_once(monkeypatch, 50, n_bytes=3000)
 
 
 def saved(path_or_text):
@@ -157,9 +119,9 @@ def story(request, tmp_path_factory, table):
     write_table(table, folder / name)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        calibrated = invoke("calibrate", name, *WEIGHTED, "-o", "cal.json")
-        predicted = invoke("predict", "cal.json", name, "-o", f"sets.{name}")
-        evaluated = invoke("evaluate", "cal.json", name, "--json", "metrics.json")
+        calibrated = run("calibrate", name, *WEIGHTED, "-o", "cal.json")
+        predicted = run("predict", "cal.json", name, "-o", f"sets.{name}")
+        evaluated = run("evaluate", "cal.json", name, "--json", "metrics.json")
     return folder, name, calibrated, predicted, evaluated
 
 
@@ -206,7 +168,7 @@ def test_evaluated_numbers_are_those_of_the_library(story, controller, rows):
     folder, *_, evaluated = story
     document = json.loads((folder / "metrics.json").read_text())
     assert document == expected_evaluation(controller, rows) | {
-        key: document[key] for key in ("package_version", "verdict_text")
+        key: document[key] for key in ("package_version", "verdict_text", "headline", "sentence", "far_off")
     }
     shown = evaluated.stdout
     assert "which can't test it" in document["verdict_text"]
@@ -232,7 +194,9 @@ def expected_evaluation(controller, rows, alpha=0.1):
         "format": "ordinalrisk evaluation",
         "alpha": str(alpha),
         "rows": len(y),
+        "colour": "amber",
         "verdict": "nothing",  # they are the rows of the calibration
+        "looked_at": 7,  # four classes, and sets of three sizes
         "total_loss": str(sum(map(Fraction, metrics.losses(y, sets, loss)))),
         "confidence": 0.95,
         "risk": list(metrics.risk(y, sets, loss, confidence=0.95)),
@@ -248,7 +212,7 @@ def expected_evaluation(controller, rows, alpha=0.1):
 
 
 def test_a_calibration_goes_from_pipe_to_pipe(files, table, controller):
-    done = run("calibrate", "-", *WEIGHTED, "-o", "-", input=encoded(table, "rows.csv"))
+    done = run_installed("calibrate", "-", *WEIGHTED, "-o", "-", input=encoded(table, "rows.csv"))
     assert done.returncode == 0, done.stderr
     assert saved(done.stdout.decode()) == saved_by_library(controller, files)
     assert said(done).endswith("Wrote standard output\n")
@@ -256,7 +220,7 @@ def test_a_calibration_goes_from_pipe_to_pipe(files, table, controller):
 
 def test_rows_go_from_pipe_to_pipe(files, table, controller, rows):
     piped = ["-", "-o", "-", "--output-format", "parquet"]
-    done = run("predict", "cal.json", *piped, input=encoded(table, "stream.arrow"))
+    done = run_installed("predict", "cal.json", *piped, input=encoded(table, "stream.arrow"))
     assert done.returncode == 0, done.stderr
     assert intervals(read_rows(done.stdout, "piped.parquet")) == expected_intervals(controller, rows[0])
     assert said(done).startswith(f"{N_ROWS} rows, ")
@@ -273,7 +237,7 @@ def test_every_format_is_told_by_its_first_bytes_and_written(name, files, table,
 
 def test_a_shell_may_put_a_pipe_in_the_place_of_a_file(files, table, controller, rows):
     write_table(table, "rows.csv")
-    line = f"{COMMAND} predict cal.json <(cat rows.csv) -o - --keep id | cat"
+    line = f"{INSTALLED} predict cal.json <(cat rows.csv) -o - --keep id | cat"
     done = subprocess.run(["bash", "-c", line], capture_output=True, check=True)
     assert intervals(read_rows(done.stdout, "sets.csv")) == expected_intervals(controller, rows[0])
 
@@ -296,13 +260,35 @@ def test_report_writes_the_page_and_the_same_as_json(files):
     assert page.rstrip().endswith("</html>")
 
 
+def test_a_report_has_a_title_the_date_and_the_size_of_its_file(files):
+    """The verdict of the page is that of evaluate, in the terminal too."""
+    done = succeeds("report", "cal.json", "rows.parquet", "-o", "report.html", "--title", "Eyes & <more>")
+    succeeds("evaluate", "cal.json", "rows.parquet", "--json", "metrics.json")
+    document, numbers = (json.loads(Path(f"{name}.json").read_text()) for name in ("report", "metrics"))
+    assert document["title"] == "Eyes & <more>"
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d", document["date"])
+    assert document["test"]["bytes"] == Path("rows.parquet").stat().st_size
+    page = Path("report.html").read_text()
+    assert "<h1>Eyes &amp; &lt;more&gt;</h1>" in page
+    stop = document["stops"][document["start"]]
+    for key in ("headline", "colour", "sentence"):
+        assert stop[key] == numbers[key]
+    assert f"{stop['colour'].upper()}: {stop['sentence']}" in " ".join(done.stdout.split())
+    succeeds("report", "cal.json", "-", "-o", "piped.html", input=Path("rows.parquet").read_bytes())
+    assert json.loads(Path("piped.json").read_text())["test"]["bytes"] is None
+
+
+def default_losses(rows):
+    return {found.loss_name: found.loss for found in orisk.compare(*rows, growths="paper", alphas=[0.5])}
+
+
 def test_compare_ranks_the_rules_as_the_library_does(files, rows):
     done = succeeds(
         *("compare", "rows.parquet", "--classes", ",".join(GRADES), "--alpha", "0.1", "--alpha", "0.2"),
-        *("--weights", "1,1,2,4", "--folds", "4", "--seed", "3", "--json", "compared.json"),
+        *("--weights", "1,1,2,4", "--folds", "4", "--random-state", "3", "--json", "compared.json"),
     )
-    losses = comparing.default_losses(4) | {"weights 1,1,2,4": orisk.WeightedLoss([1, 1, 2, 4])}
-    expected = comparing.ranked(comparing.compare(*rows, losses=losses, alphas=[0.1, 0.2], folds=4, seed=3))
+    losses = default_losses(rows) | {"weights 1,1,2,4": orisk.WeightedLoss([1, 1, 2, 4])}
+    expected = ranked(orisk.compare(*rows, losses=losses, alphas=[0.1, 0.2], folds=4, random_state=3))
     document = json.loads(Path("compared.json").read_text())
     assert (document["rows"], document["rows_compared"], document["folds"], document["seed"]) == (
         *(N_ROWS, N_ROWS),
@@ -324,7 +310,7 @@ def test_compare_ranks_the_rules_as_the_library_does(files, rows):
     assert [
         cells[cells.index(rule) + 1 : cells.index(rule) + 4]
         for cells in shown
-        for rule in comparing.GROWTHS
+        for rule in RULE_NAMES
         if rule in cells
     ] == sizes
 
@@ -350,10 +336,18 @@ def test_compare_draws_a_sample_of_many_rows(files, rows):
     assert shown.startswith("5-fold cross-validation on 100 rows, drawn at random from 257; smallest sets\n")
     document = json.loads(Path("compared.json").read_text())
     assert (document["rows"], document["rows_compared"]) == (N_ROWS, 100)
-    sample = RandomRows(100, 0)
-    sample.add(*rows)
-    first = comparing.ranked(comparing.compare(*sample.drawn(), alphas=[0.2]))[0]
-    assert tuple(document["results"][0]["mean_size"]) == first.mean_size
+
+    def mean_sizes(*options):
+        succeeds("compare", "rows.parquet", *given, *options, "--json", "compared.json")
+        found = json.loads(Path("compared.json").read_text())["results"]
+        return [each["mean_size"][0] for each in found]
+
+    each_by_itself = ["--sample", 100, "--folds", 100]  # so the seed decides on the sample alone
+    drawn = mean_sizes(*each_by_itself)
+    assert drawn == pytest.approx(mean_sizes(*each_by_itself), rel=1e-12)
+    assert drawn != pytest.approx(mean_sizes(*each_by_itself, "--random-state", 1), rel=1e-12)
+    expected = [each.mean_size.value for each in ranked(orisk.compare(*rows, alphas=[0.2]))]
+    assert expected == mean_sizes("--sample", N_ROWS)
 
 
 # what is written is whole
@@ -384,19 +378,18 @@ def killed_while_writing(folder, by):
     old = folder / "sets.csv"
     old.write_bytes(b"old and whole")
     process = subprocess.Popen(
-        [COMMAND, "predict", "cal.json", "most.parquet", "-o", "sets.csv"],
+        [*PATIENT, "predict", "cal.json", "most.parquet", "-o", "sets.csv"],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         preexec_fn=hear_interrupts,
     )
-    deadline = time.monotonic() + 60
-    while not any(path.stat().st_size > 0 for path in folder.glob(".sets.csv.*.tmp")):
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
+    wait_until(
+        lambda: any(path.stat().st_size > 0 for path in folder.glob(".sets.csv.*.tmp")),
+        still_running=lambda: process.poll() is None,
+    )
     process.send_signal(by)
-    _, error = process.communicate(timeout=60)
+    _, error = process.communicate(timeout=PATIENCE)
     left = temporary_files(folder)
     for name in left:
         (folder / name).unlink()
@@ -467,7 +460,7 @@ def test_a_full_disk_leaves_the_old_file_as_it_was(many_rows, tmp_path):
 )
 def test_a_full_disk_behind_standard_output_gets_one_line(arguments, line, files):
     with open("/dev/full", "wb") as full:
-        done = subprocess.run([COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run([INSTALLED, *arguments], stdout=full, stderr=subprocess.PIPE, check=False)
     assert (done.returncode, said(done)) == (1, f"Error: {line}\n")
 
 
@@ -475,7 +468,7 @@ def test_a_full_disk_behind_standard_output_gets_one_line(arguments, line, files
     "line", ["predict cal.json many.parquet -o - | head -n 1", "evaluate cal.json few.parquet | true"]
 )
 def test_nobody_reading_on_is_no_error_to_speak_of(line, many_rows):
-    script = f"{COMMAND} {line}; exit ${{PIPESTATUS[0]}}"
+    script = f"{INSTALLED} {line}; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", script], cwd=many_rows, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (141, b"")
     assert done.stdout.count(b"\n") == line.count("head")
@@ -562,7 +555,7 @@ for command in (["predict", "-o", "sets.arrow", "--keep", "id"], ["evaluate"]):
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(arguments, line, files):
-    done = run(*arguments)
+    done = run_installed(*arguments)
     text = said(done)
     assert (done.returncode, done.stdout, text.count("\n")) == (2, b"", 1)
     assert text.startswith("Error: ")
@@ -572,7 +565,7 @@ def test_wrong_usage_is_one_line_and_exit_code_2(arguments, line, files):
 
 def test_bad_data_is_one_line_and_exit_code_1(files):
     Path("new").write_text("p0,p1,p2,p3\n0.1,0.2,0.3,0.4\n0.1,0.2,x,0.4\n")
-    done = run("predict", "cal.json", "new", "-o", "sets.csv")
+    done = run_installed("predict", "cal.json", "new", "-o", "sets.csv")
     assert (done.returncode, done.stdout) == (1, b"")
     assert said(done).startswith("Error: new: row 2, column 'p2': 'x' is not a number; correct it,")
     assert said(done).count("\n") == 1
@@ -592,7 +585,10 @@ def test_files_that_are_not_there_are_wrong_usage(files):
 
 
 def test_folders_and_closed_files_are_bad_data(files):
-    assert refusal(1, "predict", "cal.json", ".", "-o", "s.csv") == ".: is a folder; name a file in it."
+    assert (
+        refusal(1, "predict", "cal.json", ".", "-o", "s.csv")
+        == ".: is a folder; name the files in it, such as *.parquet."
+    )
     assert refusal(1, "predict", ".", "rows.parquet", "-o", "s.csv") == ".: can't be read (Is a directory)."
 
 
@@ -660,7 +656,7 @@ def test_a_loss_that_makes_no_sense_is_wrong_usage(options, line, files):
     ("options", "line"),
     [
         (["--folds", "1"], "folds must be a whole number from 2 to the number of rows, 257; got 1."),
-        (["--seed", "-1"], "--seed must be 0 or larger; got -1."),
+        (["--random-state", "-1"], "--random-state must be 0 or larger; got -1."),
         (["--sample", "9"], "--sample must be at least 10; got 9."),
         (
             ["--alpha", "2"],
@@ -730,11 +726,10 @@ def test_a_cost_table_comes_with_names_or_without(with_header, with_names, files
     assert saved(files / "new.json") == saved_by_library(expected, files)
     result = succeeds("compare", "rows.parquet", *PLAIN, "--costs", "costs.csv", "--json", "compared.json")
     assert "costs.csv" in result.stdout
-    compared = comparing.compare(
-        *rows, losses=comparing.default_losses(4) | {"costs.csv": orisk.CostTableLoss(COSTS)}, alphas=[0.1]
-    )
+    losses = default_losses(rows) | {"costs.csv": orisk.CostTableLoss(COSTS)}
     document = json.loads(Path("compared.json").read_text())
-    assert tuple(document["results"][-1]["mean_size"]) == comparing.ranked(compared)[-1].mean_size
+    last = ranked(orisk.compare(*rows, losses=losses, alphas=[0.1]))[-1]
+    assert tuple(document["results"][-1]["mean_size"]) == last.mean_size
 
 
 def test_costs_of_whole_numbers_can_have_whole_numbers_as_names(files, rows, tmp_path):
@@ -897,7 +892,10 @@ def test_kept_columns_are_those_asked_for_in_that_order(options, kept, name, fil
 
 def test_a_column_to_keep_that_is_not_there_is_bad_data(files):
     line = refusal(1, "predict", "cal.json", "rows.parquet", "-o", "s.csv", "--keep", "id,age")
-    assert line == "rows.parquet: there is no column 'age'; correct --keep."
+    assert (
+        line
+        == "rows.parquet: there is no column 'age' (there are id, note, p0, p1, p2, p3, y); correct --keep."
+    )
 
 
 def test_new_columns_do_not_clash_with_old_ones(files, controller, rows):
@@ -905,8 +903,8 @@ def test_new_columns_do_not_clash_with_old_ones(files, controller, rows):
     again = pa.table({**parquet.read_table("rows.parquet").to_pydict(), "size": ["large"] * N_ROWS})
     write_table(again, "again.parquet")
     assert refusal(1, "predict", "cal.json", "again.parquet", "-o", "twice.csv") == (
-        "again.parquet: already has a column 'size'; keep other columns with --keep, or name the new ones "
-        "otherwise with --prefix."
+        "again.parquet: already has a column 'size'; keep other columns with --keep, or rename the new "
+        "ones with --prefix."
     )
     succeeds("predict", "cal.json", "again.parquet", "-o", "twice.csv", "--prefix", "set_")
     found = read_rows(Path("twice.csv").read_bytes(), "twice.csv")
@@ -932,7 +930,7 @@ def test_logits_are_told_by_their_name_or_by_an_option(named, files, rows):
     write_table(score_table(logits, labels, [f"{named}{k}" for k in range(4)]), "logits.csv")
     options = ["--logits"] if named == "p" else []
     result = succeeds("calibrate", "logits.csv", "--alpha", "0.1", *options, "-o", "new.json")
-    assert ("taken for logits" in result.stderr) == (named == "logit_")
+    assert ("read as logits" in result.stderr) == (named == "logit_")
     soft = orisk.probabilities.softmax(logits)
     expected = orisk.RiskController(alpha=0.1).calibrate(soft, labels)
     assert saved(files / "new.json") == saved_by_library(expected, files)
@@ -950,7 +948,7 @@ def test_logits_are_told_by_their_name_or_by_an_option(named, files, rows):
 def test_a_logit_that_is_no_number_is_located(files):
     Path("logits.csv").write_text("logit_0,logit_1,y\n1,2,0\n1,inf,0\n")
     line = refusal(1, "calibrate", "logits.csv", "--alpha", "0.1", "-o", "new.json")
-    assert line == "logits.csv: row 2, column 'logit_1': inf is no logit. Correct it."
+    assert line == "logits.csv: row 2, column 'logit_1': inf is not a logit. Correct it."
     Path("logits.csv").write_text("logit_0,logit_1,y\n1,2,0\n1,,0\n")
     line = refusal(1, "calibrate", "logits.csv", "--alpha", "0.1", "-o", "new.json")
     assert line == "logits.csv: row 2, column 'logit_1': the logit is missing or NaN. Correct it."
@@ -969,8 +967,11 @@ def broken(table, row, column, value):
 BAD_SCORES = {
     "missing": ({"p1": None}, ", column 'p1': the probability is missing or NaN. Correct it."),
     "NaN": ({"p1": np.nan}, ", column 'p1': the probability is missing or NaN. Correct it."),
-    "negative": ({"p2": -0.25}, ", column 'p2': -0.25 is no probability. If these are logits, add --logits."),
-    "infinite": ({"p3": np.inf}, ", column 'p3': inf is no probability. Correct it."),
+    "negative": (
+        {"p2": -0.25},
+        ", column 'p2': -0.25 is not a probability. If these are logits, add --logits.",
+    ),
+    "infinite": ({"p3": np.inf}, ", column 'p3': inf is not a probability. Correct it."),
     "percent": (
         {"p0": 10.0, "p1": 20.0, "p2": 30.0, "p3": 40.0},
         ": the scores sum to 100, not to 1. They look like percentages: divide them by 100.",
@@ -1091,10 +1092,6 @@ HEADER, ROW = "id,p0,p1,p2,p3,y\n", "a,0.1,0.2,0.3,0.4,Mild\n"
         (b"", "new.csv: is empty."),
         (b"\n\n", "new.csv: is empty; a header and rows are needed."),
         (HEADER.encode(), "new.csv: has no rows."),
-        (
-            (HEADER + ROW).replace(",", ";").encode(),
-            "new.csv: ';' seems to separate the values; commas must.",
-        ),
         (("id,p0,p0,p2,p3,y\n" + ROW).encode(), "new.csv: column 'p0' is there more than once; rename one."),
         (
             (HEADER + ROW + "é,0.1,0.2,0.3,0.4,Mild\n").encode("latin-1"),
@@ -1104,7 +1101,7 @@ HEADER, ROW = "id,p0,p1,p2,p3,y\n", "a,0.1,0.2,0.3,0.4,Mild\n"
             (HEADER.replace("id", "né") + ROW).encode("latin-1"),
             "new.csv: has a column name that is not UTF-8;",
         ),
-        ((HEADER + ROW).encode("utf-16"), "new.csv: is text in UTF-16; export it again in UTF-8."),
+        ((HEADER + "a,0.1\n").encode("utf-16"), "new.csv: row 1: has 2 values under 6 column names;"),
         (gzip.compress((HEADER + ROW * 99).encode())[:60], "new.csv: can't be read"),
         (b"PAR1\n" * 9, "new.csv: is not a whole Parquet file"),
     ],
@@ -1112,7 +1109,6 @@ HEADER, ROW = "id,p0,p1,p2,p3,y\n", "a,0.1,0.2,0.3,0.4,Mild\n"
         "empty",
         "blank",
         "header",
-        "semicolons",
         "twice",
         "latin",
         "latin header",
@@ -1270,12 +1266,12 @@ def test_a_class_without_test_rows_has_no_numbers(files, table):
 @pytest.mark.parametrize("name", ["parquet", "arrow"])
 def test_a_pipe_that_fails_halfway_gets_no_end(name, files, table, small_batches, monkeypatch):
     """Else what was written before the wrong row would look whole to whoever reads it."""
-    monkeypatch.setattr(writers, "ROWS_IN_A_GROUP", 50)
+    write_few_rows_at_once(monkeypatch, 50)
     write_table(broken(table, N_ROWS, "p0", 7.0), "wrong.parquet")
-    done = invoke("predict", "cal.json", "wrong.parquet", "-o", "-", "--output-format", name)
+    done = run("predict", "cal.json", "wrong.parquet", "-o", "-", "--output-format", name)
     assert done.exit_code == 1
     assert f"wrong.parquet: row {N_ROWS}: the scores sum to" in done.stderr
-    assert len(done.stdout_bytes) > 1000
+    assert len(done.stdout_bytes) > 100  # what the writer had time for
     assert not done.stdout_bytes.endswith({"parquet": b"PAR1", "arrow": b"\xff\xff\xff\xff\0\0\0\0"}[name])
 
 
@@ -1298,25 +1294,25 @@ def test_probabilities_are_not_taken_for_logits(files):
     )
 
 
-@pytest.mark.parametrize("name", ["sets.xlsx", "sets.json", "sets", "sets.csv.xz"])
+@pytest.mark.parametrize("name", ["zz.foo", "sets.json", "sets", "sets.csv.xz"])
 def test_a_name_that_tells_no_format_is_wrong_usage(name, files):
-    assert "does not tell a format" in refusal(2, "predict", "cal.json", "rows.parquet", "-o", name)
+    assert "can't infer the format" in refusal(2, "predict", "cal.json", "rows.parquet", "-o", name)
 
 
 def test_a_control_character_is_spelled_out(files):
-    line = refusal(2, "predict", "cal.json", "\x1b[31mred.csv", "-o", "s.csv")
-    assert line == "there is no file \\x1b[31mred.csv."
+    line = refusal(1, "predict", "cal.json", "\x1b[31mred.csv", "-o", "s.csv")
+    assert line == "\\x1b[31mred.csv: matches no file; correct the pattern."
 
 
 def test_no_arguments_show_the_help():
-    done = run()
+    done = run_installed()
     assert done.returncode == 0
     assert done.stdout.decode().startswith("Usage: ordinalrisk [OPTIONS] COMMAND")
 
 
 def beyond_the_first_look(lines):
     """The lines so often that there are more than those that tell the columns and their types."""
-    return lines * (2 * LONGEST_LINE // sum(map(len, lines)))
+    return lines * (2**24 // sum(map(len, lines)))
 
 
 def test_a_column_that_comes_late_is_not_dropped(files, table):

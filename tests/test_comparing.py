@@ -3,29 +3,18 @@
 import warnings
 from dataclasses import replace
 from fractions import Fraction
-from functools import reduce
-from operator import add
 
 import numpy as np
 import pandas as pd
 import pytest
-from strategies import exact_losses
+from strategies import RULE_NAMES, as_loss, as_rule, ends_of, exact_losses
+from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
-from ordinalrisk.evaluation.counts import Tally
-from ordinalrisk.evaluation.estimates import Estimate
-from ordinalrisk.growth.rules import as_growth
-from ordinalrisk.inputs.numbers import as_fraction
-from ordinalrisk.losses.kinds import as_loss
-from ordinalrisk.selection.compare import (
-    GROWTHS,
-    Comparison,
-    compare,
-    default_losses,
-    named_rules,
-    ranked,
-)
-from ordinalrisk.selection.cross_validation import shuffled_folds
+from ordinalrisk import compare, metrics
+from ordinalrisk.selection.compare import ranked
+
+pytestmark = UNCHECKED
 
 LOSSES = {
     "coverage": "coverage",
@@ -34,20 +23,22 @@ LOSSES = {
     "years": orisk.DivergenceLoss(positions=[18, 30, 45, 65], under=2, normalize=False),
     "table": orisk.CostTableLoss([[0, 1, 2, 3], [5, 0, 1, 9], [50, 20, 0, 1], [7, 7, 7, 0]]),
 }
-RULES = [*GROWTHS, orisk.FrontierGrowth("bayes")]
+GROWTHS = RULE_NAMES
+RULES = {name: name for name in GROWTHS} | {"frontier (bayes)": orisk.FrontierGrowth("bayes")}
 
 
 def by_controllers(proba, y, loss, growth, alpha, folds, seed):
-    """The counts over folds, each predicted by a controller that was calibrated on the other rows."""
+    """The sets of all rows, those of each fold from a controller that was calibrated on the other rows."""
     parts = np.array_split(np.random.default_rng(seed).permutation(len(y)), folds)
-    tallies = []
+    lower, upper = np.empty((2, len(y)), int)
     for fold in parts:
         others = np.setdiff1d(np.arange(len(y)), fold)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             controller = orisk.RiskController(loss, alpha, growth).calibrate(proba[others], y[others])
-        tallies.append(Tally.of(y[fold], controller.predict_set(proba[fold])))
-    return reduce(add, tallies)
+        sets = controller.predict_set(proba[fold])
+        lower[fold], upper[fold] = sets.lower, sets.upper
+    return orisk.IntervalSet(lower, upper, classes=range(proba.shape[1]))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -56,45 +47,33 @@ def test_equals_controllers_on_each_fold(draw, name, dtype):
     proba, y = draw(203, 4, seed=1)
     proba = proba.astype(dtype)
     alphas = [0.004, 0.05, "1/3", 0.9]
-    results = compare(proba, y, losses={name: LOSSES[name]}, growths=RULES, alphas=alphas, folds=4, seed=7)
+    results = compare(
+        proba, y, losses={name: LOSSES[name]}, growths=RULES.values(), alphas=alphas, folds=4, random_state=7
+    )
     assert [(r.growth, r.alpha) for r in results] == [
-        (growth, alpha)
-        for growth in [*GROWTHS, "frontier (bayes)"]
-        for alpha in [0.004, 0.05, Fraction(1, 3), 0.9]
+        (growth, alpha) for growth in RULES for alpha in [0.004, 0.05, Fraction(1, 3), 0.9]
     ]
-    rules = named_rules(RULES)
     for result in results:
         loss = as_loss(LOSSES[name])
-        tally = by_controllers(proba, y, loss, rules[result.growth], result.alpha, folds=4, seed=7)
+        sets = by_controllers(proba, y, loss, RULES[result.growth], result.alpha, folds=4, seed=7)
         assert (result.loss_name, result.loss) == (name, loss)
-        assert result.risk == tally.risk(loss)
-        assert result.mean_size.value == tally.mean_size()
+        assert result.risk == metrics.risk(y, sets, loss)
+        assert result.mean_size.value == metrics.mean_size(sets)
         assert 1 <= result.mean_size.low <= result.mean_size.value <= result.mean_size.high <= 4
-        assert result.coverage == tally.coverage()
-        assert result.single_labels == tally.sizes[0] / 203
+        assert result.coverage == metrics.coverage(y, sets)
+        assert result.single_labels == np.mean(sets.size == 1)
 
 
-def test_folds_hold_every_row_once(draw):
-    _, y = draw(23, 3)
-    rows = shuffled_folds(np.arange(23.0)[:, None] + np.zeros((1, 3)), y, np.arange(3), 5, seed=3)
-    number = [part[:, 0].astype(int) for part in rows.proba]
-    assert sorted(np.concatenate(number).tolist()) == list(range(23))
-    assert np.concatenate(number).tolist() != list(range(23))
-    assert sorted(map(len, number)) == [4, 4, 5, 5, 5]
-    for part, labels in zip(number, rows.labels, strict=True):
-        np.testing.assert_array_equal(labels, y[part])
-
-
-def test_folds_are_contiguous_whatever_the_layout(draw):
+def test_the_layout_of_rows_does_not_matter(draw):
     proba, y = draw(50, 4)
-    for layout in (proba, np.asfortranarray(proba), proba[::-1]):
-        rows = shuffled_folds(layout, y, np.arange(4), 3, seed=0)
-        assert all(part.flags.c_contiguous for part in rows.proba)
+    spread = np.repeat(proba, 2, axis=1)[:, ::2]
+    plain = compare(proba, y, folds=3)
+    assert compare(np.asfortranarray(proba), y, folds=3) == compare(spread, y, folds=3) == plain
 
 
 def test_seed_decides(draw):
     proba, y = draw(100)
-    first, again, other = (compare(proba, y, growths="paper", seed=seed) for seed in (0, 0, 1))
+    first, again, other = (compare(proba, y, growths="paper", random_state=seed) for seed in (0, 0, 1))
     assert first == again
     assert first != other
 
@@ -102,19 +81,21 @@ def test_seed_decides(draw):
 def test_every_combination_by_default(draw):
     proba, y = draw(120, 6)
     results = compare(proba, y)
-    assert [r.loss_name for r in results[:: 4 * 3]] == [
+    n_rules = len(RULE_NAMES)
+    assert [r.loss_name for r in results[:: n_rules * 3]] == [
         "coverage",
         "weights 1..6",
         "divergence",
         "divergence squared",
         "under counts double",
     ]
-    assert len(results) == 5 * 4 * 3
+    assert len(results) == 5 * n_rules * 3
     assert {r.alpha for r in results} == {0.01, 0.05, 0.1}
     assert [r.growth for r in results[:12:3]] == ["frontier", "adaptive", "paper", "rps"]
-    assert default_losses(6)["weights 1..6"] == orisk.WeightedLoss([1, 2, 3, 4, 5, 6])
-    assert default_losses(6)["under counts double"] == orisk.DivergenceLoss(under=2)
-    assert all(loss.bound(6) == 1 for loss in default_losses(6).values())
+    losses = {r.loss_name: r.loss for r in results}
+    assert losses["weights 1..6"] == orisk.WeightedLoss([1, 2, 3, 4, 5, 6])
+    assert losses["under counts double"] == orisk.DivergenceLoss(under=2)
+    assert all(loss.bound(6) == 1 for loss in losses.values())
 
 
 def test_risk_is_near_alpha(draw):
@@ -138,17 +119,18 @@ def test_certified_if_every_fold_has_the_rows(draw):
 # ranking
 
 
-def result(loss, growth, alpha, size, width):
-    mean_size = Estimate(size, size - width, size + width)
-    return Comparison(loss, as_loss("coverage"), growth, alpha, 0.1, mean_size, 0.9, 0.1, True)
-
-
-def test_ranked_by_brute_force():
+def test_ranked_by_brute_force(draw):
     rng = np.random.default_rng(0)
+    [any_result] = compare(*draw(30, 3), losses={"c": "coverage"}, growths="paper", alphas=[0.1])
+
+    def result(loss, growth, alpha, size, width):
+        mean_size = metrics.Estimate(size, size - width, size + width)
+        return replace(any_result, loss_name=loss, growth=growth, alpha=alpha, mean_size=mean_size)
+
     for _ in range(50):
         cells = [
             result(loss, growth, alpha, float(rng.integers(1, 4)), rng.random())
-            for growth in GROWTHS
+            for growth in ("frontier", "adaptive", "paper", "rps")
             for loss in ("b", "a")
             for alpha in (0.1, 0.05)
         ]
@@ -189,7 +171,7 @@ def test_the_interval_of_the_mean_size_covers_what_calibrations_give(draw, loss,
     found, sizes = [], []
     for seed in range(n_draws):
         proba, y = draw(n, 4, seed=seed)
-        [result] = compare(proba, y, losses={"own": loss}, growths=growth, alphas=[alpha], seed=seed)
+        [result] = compare(proba, y, losses={"own": loss}, growths=growth, alphas=[alpha], random_state=seed)
         found.append(result.mean_size)
         sizes.append(orisk.RiskController(loss, alpha, growth).calibrate(proba, y).predict_set(new).size)
     value, low, high = np.transpose(found)
@@ -238,7 +220,7 @@ def test_choosing_on_the_calibration_rows_breaks_alpha_and_choosing_on_others_ke
         proba, y = rows(99)
         same.append(risk(smallest(proba, y), proba, y))
         proba, y = rows(50 + n_parts * 49)
-        choose, calibrate = orisk.split_rows(len(y), share=Fraction(50, len(y)), random_state=seed)
+        choose, calibrate = orisk.splitting.split_rows(len(y), share=Fraction(50, len(y)), random_state=seed)
         best = smallest(proba[choose], y[choose])
         other.append(np.mean([risk(best, proba[part], y[part]) for part in calibrate.reshape(n_parts, 49)]))
     errors = np.std([same, other], axis=1) / np.sqrt(n_draws)
@@ -280,8 +262,8 @@ def test_tracks_every_loss_and_rule(draw):
 def test_as_many_folds_as_rows(draw):
     proba, y = draw(12, 3)
     [leave_one_out] = compare(proba, y, losses={"c": "coverage"}, growths="rps", alphas=[0.3], folds=12)
-    tally = by_controllers(proba, y, "coverage", "rps", 0.3, folds=12, seed=0)
-    assert leave_one_out.mean_size.value == tally.mean_size()
+    sets = by_controllers(proba, y, "coverage", "rps", 0.3, folds=12, seed=0)
+    assert leave_one_out.mean_size.value == metrics.mean_size(sets)
 
 
 @pytest.mark.parametrize(
@@ -291,8 +273,8 @@ def test_as_many_folds_as_rows(draw):
         ({"folds": 31}, "from 2 to the number of rows, 30; got 31"),
         ({"folds": 2.5}, "got 2.5"),
         ({"folds": True}, "got True"),
-        ({"seed": -1}, "seed must be a whole number, 0 or larger; got -1"),
-        ({"seed": "x"}, "seed must be"),
+        ({"random_state": -1}, "random_state must be a whole number, 0 or larger; got -1"),
+        ({"random_state": "x"}, "random_state must be"),
         ({"growths": ["frontier", "nearest"]}, "growth='nearest' is not known"),
         ({"growths": []}, "growths is empty"),
         ({"growths": ["paper", orisk.PaperGrowth()]}, "'paper' is given more than once"),
@@ -352,18 +334,15 @@ def by_definition(proba, y, clusters, loss, growth, alpha, folds, seed):
         others = np.flatnonzero(~held_out)
         best = -np.inf
         for threshold in {np.inf, *levels[others].ravel().tolist()}:
-            inside = levels[others] >= threshold
-            ends = inside.argmax(1), K - 1 - inside[:, ::-1].argmax(1)
-            costs = exact_losses(y[others], *ends, loss, K)
+            costs = exact_losses(y[others], *ends_of(levels[others], threshold), loss, K)
             total = sum(
                 Fraction(sum(costs[i] for i in mine), len(mine))
                 for name in {*clusters[others].tolist()}
                 if (mine := np.flatnonzero(clusters[others] == name).tolist())
             )
-            if (total + bound) / (len({*clusters[others].tolist()}) + 1) <= as_fraction(alpha):
+            if (total + bound) / (len({*clusters[others].tolist()}) + 1) <= Fraction(str(alpha)):
                 best = max(best, threshold)
-        inside = levels[held_out] >= best
-        lower[held_out], upper[held_out] = inside.argmax(1), K - 1 - inside[:, ::-1].argmax(1)
+        lower[held_out], upper[held_out] = ends_of(levels[held_out], best)
     return lower, upper
 
 
@@ -371,10 +350,17 @@ def by_definition(proba, y, clusters, loss, growth, alpha, folds, seed):
 @pytest.mark.parametrize("growth", ["frontier", "rps"])
 def test_clusters_count_as_one_each(draw, name, growth):
     proba, y, clusters = clustered(draw, n_rows=90)
-    loss, rule = as_loss(LOSSES[name]), as_growth(growth)
+    loss, rule = as_loss(LOSSES[name]), as_rule(growth)
     for alpha in (0.1, 0.35):
         [result] = compare(
-            proba, y, losses={name: loss}, growths=[rule], alphas=[alpha], folds=3, seed=2, clusters=clusters
+            proba,
+            y,
+            losses={name: loss},
+            growths=[rule],
+            alphas=[alpha],
+            folds=3,
+            random_state=2,
+            clusters=clusters,
         )
         lower, upper = by_definition(proba, y, clusters, loss, rule, alpha, folds=3, seed=2)
         assert result.mean_size.value == pytest.approx((upper - lower + 1).mean(), abs=1e-12)
@@ -395,22 +381,6 @@ def test_clusters_of_one_row_are_rows(draw):
             assert cluster.risk == pytest.approx(row.risk, abs=1e-12)
             assert cluster.mean_size == pytest.approx(row.mean_size, abs=1e-9)
             assert replace(cluster, risk=row.risk, mean_size=row.mean_size) == row
-
-
-def test_clusters_stay_together_in_a_fold(draw):
-    proba, y, clusters = clustered(draw)
-    rows = shuffled_folds(proba, y, np.arange(4), 5, seed=0, clusters=clusters)
-    where = {row.tobytes(): i for i, row in enumerate(proba)}
-    met = []
-    for part, labels, numbers in zip(rows.proba, rows.labels, rows.clusters, strict=True):
-        found = [where[row.tobytes()] for row in part]
-        np.testing.assert_array_equal(labels, y[found])
-        names = clusters[found]
-        assert (
-            len({*zip(names.tolist(), numbers.tolist(), strict=True)}) == len({*names}) == numbers.max() + 1
-        )
-        met += [*{*names.tolist()}]
-    assert sorted(met) == sorted({*clusters.tolist()})
 
 
 def test_clusters_are_what_must_be_enough(draw):

@@ -4,7 +4,6 @@ import os
 import pickle
 import signal
 import threading
-import time
 import warnings
 from fractions import Fraction
 from functools import cache
@@ -17,22 +16,27 @@ import numpy as np
 import pandas as pd
 import pytest
 from distributed import Client
-from rows_in_parts import make_small
+from effort import wait_until
+from rows_in_parts import WatchedParts, finished
+from sizes import search_few_steps
 from strategies import GROWTH_RULES, LOSSES
+from unchecked import UNCHECKED
 from worker_processes import local_cluster
 
 import ordinalrisk as orisk
 from ordinalrisk import RiskController, metrics
+from ordinalrisk.calibration.loss_steps import LossSteps
 from ordinalrisk.curves.windows import NotKnownError
-from ordinalrisk.execution.calibrating_parts import PartsCalibrator, PartsHere
-from ordinalrisk.execution.dask import collections, partitions
+from ordinalrisk.execution.dask import collections, executor
 from ordinalrisk.execution.dask.lazy_sets import LazyIntervalSet
-from ordinalrisk.inputs.lazy import is_dask, is_lazy_set
+from ordinalrisk.inputs.arrays import is_dask, is_lazy_set
+from ordinalrisk.inputs.batch import Together
 
 K, N = 4, 900
 CLASSES = ["none", "mild", "severe", "worst"]
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*needs at least"),
+    UNCHECKED,
     # distributed closes sockets and loops in threads of its own, now and then after the collector saw them
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
     pytest.mark.filterwarnings("ignore:.*unclosed:pytest.PytestUnraisableExceptionWarning"),
@@ -66,7 +70,7 @@ def curves_of(controller):
 @pytest.fixture
 def small(monkeypatch):
     """The search treats few steps as it treats many."""
-    make_small(monkeypatch, SAMPLED=200, SAMPLED_OF_STRATUM=20, MOST_SENT=400)
+    search_few_steps(monkeypatch, SAMPLED=200, SAMPLED_OF_STRATUM=20, MOST_SENT=400)
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +117,7 @@ def pair_of(number, draw):
     """A loss and a growth rule, risks to ask for, rows, and in how many partitions they are."""
     name, rule = PAIRS[number]
     loss = LOSSES[name](K)
-    n_partitions = (1, 2, 7, partitions.MERGED_AT_ONCE + 2)[([*LOSSES].index(name) + rule) % 4]
+    n_partitions = (1, 2, 7, executor.MERGED_AT_ONCE + 2)[([*LOSSES].index(name) + rule) % 4]
     alphas = [share * loss.bound(K) for share in (Fraction(1, 8), Fraction(1, 50), Fraction(2, 5))]
     proba, y = few_levels() if number % 2 else draw(N, K)
     return loss, GROWTH_RULES[rule], alphas, proba, y, chunk_lengths(N, n_partitions)
@@ -143,22 +147,26 @@ def test_every_loss_and_growth_rule(small, draw):
 def test_every_loss_and_growth_rule_in_other_processes(cluster, small, draw):
     """The steps of all pairs in one go, and all intervals in another: each question has a price there."""
     cases = [pair_of(number, draw) for number in range(len(PAIRS))]
-    calibrators, steps = [], []
+    specs, steps = [], []
     for loss, growth, alphas, proba, y, _ in cases:
-        controller = RiskController(loss, alphas[0], growth)
-        calibrator = PartsCalibrator(controller.spec, np.arange(K), more_alphas=alphas[1:])
-        calibrators.append(calibrator)
-        shared = partitions.shared(calibrator)
+        spec = RiskController(loss, alphas[0], growth).spec
+        specs.append(spec)
+        empty = executor.shared((LossSteps(spec, np.arange(K)), Together()))
+        parts = (slice(0, 350), slice(350, 350), slice(350, N))
         steps.append(
             [
-                collections.steps_of_partition(shared, i, proba[rows], y[rows], None, None)
-                for i, rows in enumerate((slice(0, 350), slice(350, 350), slice(350, N)))
+                executor.steps_of_part(executor.read_part(part, empty))
+                for part in (
+                    collections.labelled_partition(spec, np.arange(K), i, proba[rows], y[rows], None, None)
+                    for i, rows in enumerate(parts)
+                )
             ]
         )
     lazy, controllers = [], []
-    for calibrator, parts, case in zip(calibrators, dask.compute(*steps), cases, strict=True):
-        parted = orisk.RiskController.of(calibrator.spec, calibrator.finish(PartsHere(parts)))
-        lazy.append(parted.predict_set(cut(case[3], (500, 400)))._ends)
+    for spec, parts, case in zip(specs, dask.compute(*steps), cases, strict=True):
+        found = finished(WatchedParts(parts), spec, np.arange(K), more_alphas=case[2][1:])
+        parted = orisk.RiskController.of(spec, found)
+        lazy.append(parted.predict_set(cut(case[3], (500, 400)))._ends.parts)
         controllers.append(parted)
     found = zip(cases, controllers, dask.compute(*lazy), strict=True)
     for number, ((_, _, alphas, proba, *_), parted, ends) in enumerate(found):
@@ -225,25 +233,27 @@ def test_options(request, small, draw, where):
         ({"alpha": {0: 0.1, 1: 0.2, 2: 0.3, 3: 0.1}}, {}),
         ({}, {"groups": groups}),
         ({"delta": 0.1}, {}),
-        ({"loss": "divergence", "delta": 0.1, "bound": "hoeffding_bentkus"}, {"groups": groups}),
+        ({"loss": "divergence", "delta": 0.1, "confidence_bound": "hoeffding_bentkus"}, {"groups": groups}),
         ({"growth": given}, {"point_labels": points}),
         ({"randomize": True}, {"groups": groups}),
+        ({"loss": orisk.WeightedLoss([5, 1, 1, 2]), "relative": True}, {"groups": groups}),
+        ({"loss": "divergence", "alpha": 0.05, "relative": True}, {}),
     ):
         lazy = {name: cut(values, lengths) for name, values in extras.items()}
         whole = RiskController(**options).calibrate(proba, y, **extras)
         parted = RiskController(**options).calibrate(cut(proba, lengths), cut(y, lengths), **lazy)
         assert parted.threshold_ == whole.threshold_
-        coins = {"seed": 7} if options.get("randomize") else {}
+        coins = {"random_state": 7} if options.get("randomize") else {}
         sets = parted.predict_set(cut(proba, lengths), **lazy, **coins)
         assert sets.compute() == whole.predict_set(proba, **extras, **coins)
 
 
-def test_class_weights(small, draw):
+def test_class_ratios(small, draw):
     proba, y = draw(N, K)
     weights = {0: 1, 1: 0.5, 2: 2, 3: "1/3"}
-    whole = RiskController().calibrate(proba, y, class_weight=weights)
+    whole = RiskController().calibrate(proba, y, class_ratios=weights)
     lengths = (100, 800)
-    parted = RiskController().calibrate(cut(proba, lengths), cut(y, lengths), class_weight=weights)
+    parted = RiskController().calibrate(cut(proba, lengths), cut(y, lengths), class_ratios=weights)
     assert parted.threshold_ == whole.threshold_
     assert parted.guarantee().shift == "labels"
     assert parted.predict_set(cut(proba, lengths)).compute() == whole.predict_set(proba)
@@ -324,10 +334,10 @@ def test_a_calibration_of_one_machine_predicts_with_row_weights(draw):
 def test_coins_belong_to_rows_not_to_partitions(draw):
     proba, y = few_levels()
     controller = RiskController(alpha=0.2, randomize=True).calibrate(proba, y)
-    expected = controller.predict_set(proba, seed=5)
+    expected = controller.predict_set(proba, random_state=5)
     for lengths in LENGTHS.values():
-        assert controller.predict_set(cut(proba, lengths), seed=5).compute() == expected
-    assert controller.predict_set(cut(proba, (N,)), seed=6).compute() != expected
+        assert controller.predict_set(cut(proba, lengths), random_state=5).compute() == expected
+    assert controller.predict_set(cut(proba, (N,)), random_state=6).compute() != expected
 
 
 def test_more_alphas_and_others(small, draw):
@@ -511,9 +521,9 @@ def test_everything_must_be_in_parts_or_nothing(rows):
             match=rf"^{name} must be a dask collection like proba, cut in the same places; got a ndarray\.",
         ):
             calibrate(lazy, y if name == "y" else lazy_y, RiskController(growth=growth), **extras)
-    with pytest.raises(ValueError, match=r"y is a dask collection, .* pass y\.compute\(\)"):
+    with pytest.raises(ValueError, match=r"y is a dask collection. .* pass y\.compute\(\)"):
         calibrate(proba, lazy_y)
-    with pytest.raises(ValueError, match=r"groups is a dask collection, .* pass groups\.compute\(\)"):
+    with pytest.raises(ValueError, match=r"groups is a dask collection. .* pass groups\.compute\(\)"):
         calibrate(proba, y, groups=lazy_y)
     controller = calibrate(proba, y)
     with pytest.raises(ValueError, match="y must be a dask collection like proba"):
@@ -610,7 +620,9 @@ def test_what_needs_all_rows_on_one_machine_is_an_error(rows):
         calibrate(lazy, lazy_y, clusters=lazy_y)
     with pytest.raises(ValueError, match=r"^sample_weight can't be used with dask: .* threshold of its own"):
         calibrate(lazy, lazy_y, sample_weight=lazy_y)
-    with pytest.raises(ValueError, match=r'^bound="betting" must know whose loss steps where'):
+    with pytest.raises(
+        ValueError, match=r'^confidence_bound="betting" must know which row each step belongs to'
+    ):
         calibrate(lazy, lazy_y, RiskController("divergence", delta=0.1))
 
 
@@ -622,10 +634,10 @@ def test_wrong_options_are_errors_before_anything_is_computed(counted):
         (RiskController(), {"more_alphas": 0.2}, r"more_alphas must be a sequence of numbers; got 0\.2"),
         (RiskController(alpha=1.5), {}, "alpha must lie strictly between 0"),
         (RiskController(classes=[0, 1]), {}, "proba has 4 columns, but there are 2 classes"),
-        (RiskController(), {"class_weight": [1]}, "class_weight must have one weight for each of the 4"),
+        (RiskController(), {"class_ratios": [1]}, "class_ratios must have one ratio for each of the 4"),
         (RiskController(), {"point_labels": lazy_y}, "point='mode', but point_labels were given"),
         (RiskController(growth=orisk.PaperGrowth("given")), {}, "point_labels were not given"),
-        (RiskController(randomize=True), {"class_weight": [1] * K}, "randomize"),
+        (RiskController(randomize=True), {"class_ratios": [1] * K}, "randomize"),
     ):
         with pytest.raises(ValueError, match=message):
             calibrate(source, lazy_y, controller, **extras)
@@ -635,18 +647,21 @@ def test_wrong_options_are_errors_before_anything_is_computed(counted):
     unknown = source[source[:, 0] >= 0]
     for predict, message in (
         (lambda: plain.predict_set(source[:, :3]), "proba has 3 columns, but the calibration had 4 classes"),
-        (lambda: plain.predict_set(source, seed=1), "seed was given, but"),
+        (lambda: plain.predict_set(source, random_state=1), "random_state was given, but"),
         (lambda: plain.predict_set(source, groups=lazy_y), "groups was given, but"),
         (lambda: plain.predict_set(source, sample_weight=lazy_y), "sample_weight was given, but"),
         (lambda: plain.predict_set(source, point_labels=lazy_y), "point_labels were given"),
         (lambda: plain.predict_set(source, alpha=7), "alpha must lie strictly between"),
-        (lambda: coins.predict_set(source), "predictions need seed="),
-        (lambda: coins.predict_set(source, seed=-1), "seed must be a whole number"),
+        (lambda: coins.predict_set(source), "predictions need random_state="),
+        (lambda: coins.predict_set(source, random_state=-1), "random_state must be a whole number"),
         (
-            lambda: coins.predict_set(source, seed=np.random.default_rng(0)),
-            "seed must be a whole number, not a",
+            lambda: coins.predict_set(source, random_state=np.random.default_rng(0)),
+            "random_state must be a whole number, not a",
         ),
-        (lambda: coins.predict_set(unknown, seed=1), r"Each row has a coin .* call compute_chunk_sizes\(\)"),
+        (
+            lambda: coins.predict_set(unknown, random_state=1),
+            r"Each row has a coin .* call compute_chunk_sizes\(\)",
+        ),
         (lambda: grouped.predict_set(source), "predictions need groups="),
         (lambda: grouped.predict_set(source, groups=y), "groups must be a dask collection"),
         (lambda: grouped.predict_set(source, groups=lazy_y, unseen_groups="x"), "unseen_groups must be one"),
@@ -677,7 +692,7 @@ def test_dask_objects_without_rows_are_an_error(rows):
         (dask.delayed(proba), "^proba must be a dask array, frame or series; got a Delayed"),
         (frame[0], r"^proba must have shape \(n_rows, n_classes\), .*; got a series"),
         (lazy_y, r"^proba must have shape .*; got shape \(900,\)"),
-        (lazy[:, lazy.sum(axis=0) > 0], r"^How many columns proba has is not known"),
+        (lazy[:, lazy.sum(axis=0) > 0], r"^The number of columns of proba is unknown"),
     ):
         with pytest.raises(ValueError, match=message):
             calibrate(wrong, lazy_y)
@@ -685,7 +700,7 @@ def test_dask_objects_without_rows_are_an_error(rows):
             calibrate(proba, y).predict_set(wrong)
     with pytest.raises(ValueError, match=r"^y must be a dask array, frame or series; got a Delayed"):
         calibrate(lazy, dask.delayed(y))
-    with pytest.raises(ValueError, match=r"^y must have a value for each row of proba; got a single one"):
+    with pytest.raises(ValueError, match=r"^y must have a value for each row of proba; got a single value"):
         calibrate(lazy, lazy_y.sum())
 
 
@@ -723,14 +738,12 @@ def test_a_worker_that_dies_between_questions(cluster, small, draw, monkeypatch)
     """Its steps are lost, and computed again from its rows."""
     proba, y = draw(N, K)
     whole = RiskController("divergence", 0.1).calibrate(proba, y)
-    ask = partitions.AskedPartitions.ask
+    ask = executor.KeptParts.ask
     killed = []
 
-    def ask_after_a_death(parts, question, merged):
+    def ask_after_a_death(parts, question):
         if not killed:
-            steps = {
-                key: where for key, where in cluster.who_has().items() if "steps_of_partition" in str(key)
-            }
+            steps = {key: where for key, where in cluster.who_has().items() if "steps_of_part" in str(key)}
             pid = next(
                 pid
                 for worker, pid in cluster.run(os.getpid).items()
@@ -738,9 +751,9 @@ def test_a_worker_that_dies_between_questions(cluster, small, draw, monkeypatch)
             )
             killed.append(pid)
             os.kill(pid, signal.SIGKILL)
-        return ask(parts, question, merged)
+        return ask(parts, question)
 
-    monkeypatch.setattr(partitions.AskedPartitions, "ask", ask_after_a_death)  # the first look is taken then
+    monkeypatch.setattr(executor.KeptParts, "ask", ask_after_a_death)  # the first look is taken then
     lengths = chunk_lengths(N, 6)
     parted = RiskController("divergence", 0.1).calibrate(
         cut(proba, lengths), cut(y, lengths), more_alphas=[0.02]
@@ -756,11 +769,7 @@ def test_what_is_kept_on_the_cluster_goes_when_it_is_done(cluster, draw):
     lengths = chunk_lengths(N, 5)
     before = set(cluster.who_has())
     RiskController(alpha=0.2).calibrate(cut(proba, lengths), cut(y, lengths))
-    for _ in range(100):  # a cluster forgets when it has time
-        if not (left := set(cluster.who_has()) - before):
-            return
-        time.sleep(0.05)
-    pytest.fail(f"still there: {left}")
+    wait_until(lambda: not set(cluster.who_has()) - before)  # a cluster forgets when it has time
 
 
 # how answers travel
@@ -769,15 +778,23 @@ def test_what_is_kept_on_the_cluster_goes_when_it_is_done(cluster, draw):
 def test_answers_are_merged_a_few_at_a_time(monkeypatch):
     merged_at_once = []
 
-    def merge(parts):
-        merged_at_once.append(len(parts))
-        return [item for part in parts for item in part]
+    class Noted:
+        def __init__(self, numbers):
+            self.numbers = numbers
 
-    monkeypatch.setattr(partitions, "MERGED_AT_ONCE", 16)
-    answers = [dask.delayed([number]) for number in range(40)]
-    assert partitions.merged_in_order(answers, merge).compute() == [*range(40)]
+        def merge(self, other):
+            return Noted(self.numbers + other.numbers)
+
+    def note(found, merge_all=executor.merge_all):
+        merged_at_once.append(len(found))
+        return merge_all(found)
+
+    monkeypatch.setattr(executor, "MERGED_AT_ONCE", 16)
+    monkeypatch.setattr(executor, "merge_all", note)
+    answers = [dask.delayed(Noted([number])) for number in range(40)]
+    assert executor.merge_on_workers(answers).compute().numbers == [*range(40)]
     assert sorted(merged_at_once) == [3, 8, 16, 16]
-    assert partitions.merged_in_order([dask.delayed([7])], merge).compute() == [7]
+    assert executor.merge_on_workers([dask.delayed(Noted([7]))]).compute().numbers == [7]
 
 
 def test_lazy_things_are_told_without_importing_dask(rows):
@@ -811,7 +828,7 @@ def test_rows_of_other_places_in_the_index_are_an_error(draw):
     proba, y = draw(N, K)
     frame = frame_of(proba, 2)
     labels = dd.from_pandas(pd.Series(y, index=np.arange(N) + 5_000), npartitions=2)
-    with pytest.raises(ValueError, match=r"^y has its rows at other places of the index than proba"):
+    with pytest.raises(ValueError, match=r"^y and proba are cut at different places of the index"):
         calibrate(frame, labels)
 
 
@@ -833,15 +850,15 @@ def test_other_columns_stand_beside_the_intervals(draw):
     controller = RiskController(alpha=0.2).calibrate(proba, y)
     scores = dd.from_pandas(pd.DataFrame(proba, index=names.index), npartitions=3)
     sets = controller.predict_set(scores)
-    found = sets.to_dask_dataframe(beside=dd.from_pandas(names, npartitions=3)).compute()
+    found = sets.to_dask_dataframe(columns=dd.from_pandas(names, npartitions=3)).compute()
     expected = controller.predict_set(proba)
     assert [*found.columns] == ["id", "site", "lower", "upper", "size"]
     assert found["id"].tolist() == names["id"].tolist()
     assert found["lower"].tolist() == expected.lower.tolist()
     assert found.index.tolist() == names.index.tolist()
     numbered = controller.predict_set(cut(proba, (300, 300, 300)))  # whose rows have another index
-    again = numbered.to_dask_dataframe(beside=dd.from_pandas(names, npartitions=3)).compute()
+    again = numbered.to_dask_dataframe(columns=dd.from_pandas(names, npartitions=3)).compute()
     assert again["lower"].tolist() == expected.lower.tolist()
     uneven = dd.concat([dd.from_pandas(names[:rows], npartitions=1) for rows in (1, 1, 1)])
-    with pytest.raises(ValueError, match=r"^beside has 1 rows in a partition where proba has 300\.$"):
-        sets.to_dask_dataframe(beside=uneven).compute()
+    with pytest.raises(ValueError, match=r"^columns has 1 rows in a partition where proba has 300\.$"):
+        sets.to_dask_dataframe(columns=uneven).compute()

@@ -9,7 +9,7 @@ ROWS, CLASSES, SEED = 20_000, 6, 3
 
 @pytest.fixture(scope="module")
 def clouds():
-    X, _ = simulated_classes(n_per_class=ROWS, n_classes=CLASSES, seed=SEED)
+    X, _ = simulated_classes(n_per_class=ROWS, n_classes=CLASSES, random_state=SEED)
     return X.reshape(CLASSES, ROWS, 2)
 
 
@@ -26,7 +26,7 @@ def test_default_is_the_size_of_the_paper():
 
 
 def test_same_seed_same_rows():
-    first, again, other = (simulated_classes(n_per_class=10, seed=seed)[0] for seed in (5, 5, 6))
+    first, again, other = (simulated_classes(n_per_class=10, random_state=seed)[0] for seed in (5, 5, 6))
     assert np.array_equal(first, again)
     assert not np.isclose(first, other).any()
 

@@ -4,34 +4,37 @@ Without a GPU the same code runs on tensors of the host, its kernels in Triton's
 """
 
 import pickle
-import sys
 from functools import cache
 
 import numpy as np
 import pytest
 import torch
+from devices import (
+    DEVICE,
+    HAS_GPU,
+    fingerprint_instead,
+    hide_the_kernels,
+    sort_few_at_once,
+    use_wide_blocks,
+)
 from strategies import GROWTH_RULES, LOSSES
+from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk import RiskController, metrics
-from ordinalrisk.calibration.fingerprint import Fingerprint
-from ordinalrisk.curves.steps import SortedSteps
-from ordinalrisk.growth.kernels import gpu
-from ordinalrisk.inputs import device
 
-HAS_GPU = torch.cuda.is_available()
-DEVICE = "cuda" if HAS_GPU else "cpu"
-pytestmark = pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # of the interpreter's numpy
+OF_THE_INTERPRETER = pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+pytestmark = [OF_THE_INTERPRETER, UNCHECKED]
+
+
 NAMES = ["none", "mild", "moderate", "severe", "critical"]
 N, K = 150, 5  # more than the rows of a tile that are not in whole vectors
 
 
 @pytest.fixture(autouse=True)
-def device_of_the_tests(monkeypatch, interpreter):
-    monkeypatch.setattr(device, "DEVICE_TYPES", {DEVICE})
-    if not HAS_GPU:  # the interpreter takes as long for many lanes as for few
-        for name in ("BLOCK", "CLEAR_BLOCK", "CHEAPEST_BLOCK"):
-            monkeypatch.setattr(gpu, name, 256)
+def device_of_the_tests(monkeypatch, interpreter, on_a_device):
+    if not HAS_GPU:
+        use_wide_blocks(monkeypatch)
 
 
 def rows(seed=0, n=N):
@@ -135,6 +138,34 @@ def test_labels_that_are_other_numbers(classes):
     np.testing.assert_array_equal(as_numpy(sets.upper), here.predict_set(NEW).upper)
 
 
+def test_labels_that_are_positions_are_taken_as_they_stand(calibrated, monkeypatch):
+    """Others are looked up, which takes as long as all else."""
+    looked_up, searchsorted = [], torch.searchsorted
+
+    def seen(known, wanted, **how):
+        looked_up.append(len(known))
+        return searchsorted(known, wanted, **how)
+
+    monkeypatch.setattr(torch, "searchsorted", seen)
+    for dtype in (torch.int64, torch.int32, torch.uint8, torch.uint16, torch.float64):
+        looked_up.clear()
+        controller = RiskController(alpha=0.3).calibrate(on(PROBA), on(Y, dtype))
+        assert controller.threshold_ == calibrated.threshold_
+        assert controller.data_blake3_ == calibrated.data_blake3_
+        assert (K in looked_up) == (dtype == torch.float64)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"condition_on": "label"}, {"delta": 0.2, "random_state": 1}], ids=repr
+)
+def test_a_share_of_what_could_be_lost(options):
+    loss = orisk.WeightedLoss([5, 1, 1, 2, 1])
+    there = RiskController(loss, 0.3, relative=True, **options).calibrate(on(PROBA), on(Y))
+    here = RiskController(loss, 0.3, relative=True, **options).calibrate(PROBA, Y)
+    assert there.threshold_ == here.threshold_
+    assert there.risk_curve_ == here.risk_curve_
+
+
 def test_labels_may_stay_on_the_host(calibrated):
     for labels in (Y, Y.tolist(), Y.astype(float)):
         controller = RiskController(alpha=0.3).calibrate(on(PROBA), labels)
@@ -180,8 +211,103 @@ def test_alpha_for_a_size(calibrated):
 
 def test_units_too_large_for_64_bits():
     loss = orisk.WeightedLoss(["1e-30", 1, 2, 3, "3.000000000000000000001"], normalize=False)
-    there = RiskController(loss, alpha=0.5).calibrate(on(PROBA), on(Y))
-    assert there.threshold_ == on_the_host(loss, 0.5).threshold_
+    there = RiskController(loss, alpha=0.5, check=False).calibrate(on(PROBA), on(Y))
+    assert there.threshold_ == on_the_host(loss, 0.5, check=False).threshold_
+
+
+@pytest.mark.parametrize("loss", ["coverage", "divergence"])
+def test_one_threshold_sorts_a_sample_only(loss, monkeypatch):
+    """More thresholds, and the whole curve, are read off all steps in order; they are sorted once."""
+    sorts, sort = [], torch.sort
+    monkeypatch.setattr(torch, "sort", lambda levels: sorts.append(len(levels)) or sort(levels))
+    sort_few_at_once(monkeypatch, 16, near=4)
+    there = RiskController(loss, alpha=0.1).calibrate(on(PROBA), on(Y))
+    here = on_the_host(loss, alpha=0.1)
+    assert there.threshold_ == here.threshold_
+    assert 0 < max(sorts) <= 32
+    sorts.clear()
+    for alpha in (0.02, 0.1, 0.2):
+        assert there.threshold_at(alpha) == here.threshold_at(alpha)
+    assert there.risk_curve_ == here.risk_curve_
+    assert len(sorts) == 1
+    assert sorts[0] > 32
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"alpha": 0.001},  # nothing can be certified
+        {"alpha": 0.99},
+        {"alpha": 0.3, "delta": 0.1, "random_state": 0},
+        {"alpha": 0.3, "delta": 0.1, "confidence_bound": "hoeffding_bentkus"},
+        {"alpha": 0.3, "growth": "rps"},
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("loss", ["coverage", "divergence"])
+@pytest.mark.filterwarnings("ignore:alpha=:UserWarning")
+def test_thresholds_at_the_ends_and_with_confidence(loss, parameters, monkeypatch):
+    sort_few_at_once(monkeypatch, 8, near=1)
+    there = RiskController(loss, **parameters).calibrate(on(PROBA), on(Y))
+    here = on_the_host(loss, **parameters)
+    assert there.threshold_ == here.threshold_
+    assert there.risk_curve_ == here.risk_curve_
+
+
+MANY, Y_MANY = rows(3, 1_500)  # at least 256 for each stratum
+GROUPS = np.array(["a", "b"])[np.arange(1_500) % 7 // 5]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "options"),
+    [
+        ({}, {"groups": GROUPS}),
+        ({"condition_on": "label"}, {}),
+        ({"loss": "divergence"}, {"class_ratios": [1, 2, 0.5, 1, 0]}),
+        ({}, {"class_ratios": ["1e-30", 1, 1, 1, 2]}),  # beyond 64 bits
+    ],
+    ids=["groups", "classes", "class_ratios", "tiny class_ratios"],
+)
+def test_strata_are_calibrated_on_the_device(parameters, options, monkeypatch):
+    """No levels of all rows come to the host for them."""
+    here = RiskController(alpha=0.3, **parameters).calibrate(MANY, Y_MANY, **options)
+    monkeypatch.delattr(orisk.growth.rules.GrowthRule, "row_levels")
+    there = RiskController(alpha=0.3, **parameters).calibrate(on(MANY), on(Y_MANY), **options)
+    assert there.threshold_ == here.threshold_
+    assert there.risk_curve_ == here.risk_curve_
+    assert there.data_blake3_ == here.data_blake3_
+
+
+@pytest.mark.parametrize("loss", ["coverage", "divergence"])
+def test_strata_of_many_rows_and_of_few_are_joined(loss):
+    """The steps of few rows are found on the host, from their levels."""
+    here, there = (RiskController(loss, alpha=0.3) for _ in range(2))
+    named = {"groups": GROUPS}, {"groups": GROUPS[:N]}
+    here.calibrate_batches(
+        {"proba": proba, "y": y, **of_rows}
+        for proba, y, of_rows in zip((MANY, PROBA), (Y_MANY, Y), named, strict=True)
+    )
+    there.calibrate_batches(
+        {"proba": on(proba), "y": on(y), **of_rows}
+        for proba, y, of_rows in zip((MANY, PROBA), (Y_MANY, Y), named, strict=True)
+    )
+    assert there.threshold_ == here.threshold_
+    assert there.risk_curve_ == here.risk_curve_
+
+
+@pytest.mark.parametrize("loss", ["coverage", "divergence"])
+def test_steps_of_batches_are_joined_on_the_device(loss, monkeypatch):
+    """They come to the host when somebody looks at the curve."""
+    copied, cpu = [], torch.Tensor.cpu
+    batches = [(on(PROBA[i : i + 60]), on(Y[i : i + 60])) for i in range(0, N, 60)]
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.Tensor, "cpu", lambda part: copied.append((part.ndim, part.dtype)) or cpu(part))
+        there = RiskController(loss, alpha=0.3).calibrate_batches(batches)
+        assert (2, torch.float64) in copied  # few rows, which are hashed on the host
+        assert (1, torch.float64) not in copied
+    here = on_the_host(loss, alpha=0.3)
+    assert there.threshold_ == here.threshold_
+    assert there.risk_curve_ == here.risk_curve_
 
 
 def test_a_budget_too_large_for_64_bits():
@@ -194,8 +320,9 @@ def test_a_budget_too_large_for_64_bits():
 
 
 def test_a_pickled_calibration_needs_no_device(calibrated):
-    copy = pickle.loads(pickle.dumps(calibrated))
-    assert isinstance(copy.risk_curve_._steps, SortedSteps)
+    pickled = pickle.dumps(calibrated)
+    assert b"torch" not in pickled
+    copy = pickle.loads(pickled)
     assert copy.predict_set(NEW) == calibrated.predict_set(on(NEW))
 
 
@@ -206,8 +333,7 @@ def test_labels_of_an_array_that_is_read_only(calibrated):
 
 
 def test_without_triton_the_remedy_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ordinalrisk.growth.kernels.gpu", None)
-    monkeypatch.delattr("ordinalrisk.growth.kernels.gpu")
+    hide_the_kernels(monkeypatch)
     with pytest.raises(
         ValueError, match=r"^proba is on device .*install ordinalrisk\[gpu\], or move it with"
     ):
@@ -276,7 +402,7 @@ def test_online_sets_are_where_the_rows_are_and_settle_on_the_host():
         sets = there.predict_set(on(proba))
         assert sets.lower_index.device.type == DEVICE
         assert sets == here.predict_set(proba)
-        assert all(type(end) is int for ends in there._run.pending.values() for end in ends)
+        assert b"torch" not in pickle.dumps(there)
         first = there.n_rows_ - N
         there.update(on(y), on(np.arange(first, first + N)))
         assert there.threshold_ == here.update(y).threshold_
@@ -284,7 +410,7 @@ def test_online_sets_are_where_the_rows_are_and_settle_on_the_host():
 
 
 def test_labels_on_the_device_need_rows_there():
-    with pytest.raises(ValueError, match=r"^y is on device .*, the rows are not; move it with y\.cpu\(\)\.$"):
+    with pytest.raises(ValueError, match=r"^y is on device .*, but the rows are not; move it with y\.cpu"):
         RiskController(alpha=0.3).calibrate(PROBA, on(Y))
 
 
@@ -302,7 +428,7 @@ def test_other_devices_are_named(monkeypatch):
 def test_only_the_fingerprint_copies_rows_to_the_host(monkeypatch):
     """All else is single numbers: the first bad row, a count, the threshold."""
     largest = []
-    monkeypatch.setattr(Fingerprint, "_update_from_tensors", lambda found, *_: found.update(PROBA, Y))
+    fingerprint_instead(monkeypatch, PROBA, Y)
     for name in ("cpu", "numpy", "tolist", "item", "to"):
         method = getattr(torch.Tensor, name)
 

@@ -3,6 +3,9 @@
 import datetime as dt
 import io
 import json
+import os
+import re
+import subprocess
 import sys
 import threading
 from decimal import Decimal
@@ -13,19 +16,24 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from file_formats import NAMES, encoded, read_rows, score_table, write_table
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet
+from sizes import read_few_rows_at_once, write_few_rows_at_once
 
 import ordinalrisk as orisk
 from ordinalrisk import metrics
-from ordinalrisk.files import find_columns as columns
-from ordinalrisk.files import readers, writers
-from ordinalrisk.files.find_columns import position_of_label
+from ordinalrisk.execution.fold import Serial, read_ahead
+from ordinalrisk.files import json_lines, set_writer, writers
+from ordinalrisk.files.find_columns import AskedColumns, ColumnFinder
 from ordinalrisk.files.formats import FileError, format_by_first_bytes, format_by_name
-from ordinalrisk.files.readers import opened
+from ordinalrisk.files.json_lines import LONGEST_LINE, WholeLines
+from ordinalrisk.files.label_names import position_of_label
+from ordinalrisk.files.opening import opened
+from ordinalrisk.files.scored_rows import FileRows
 from ordinalrisk.inputs.column_roles import ScoreColumns
 from ordinalrisk.inputs.matrix import RowError
-from ordinalrisk.jobs import one_file
 from ordinalrisk.saving import calibration_file
 
 FORMATS = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
@@ -39,27 +47,17 @@ def rows(draw):
     return draw(N_ROWS, K, seed=3)
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def read_in_batches(path, where=WHERE, classes=range(K), progress=lambda n_rows: None, **options):
+    batches = []
+    Serial(2, progress).map([FileRows(str(path), where, classes, **options)], batches.append)
+    return batches
 
 
-def cut(monkeypatch, rows_at_once, bytes_at_once):
-    monkeypatch.setattr(readers, "ROWS_AT_ONCE", rows_at_once)
-    monkeypatch.setattr(readers, "BYTES_AT_ONCE", bytes_at_once)
+NAMED = {"scores": SCORES, "label": "y", "classes": range(K)}
 
 
-def read_in_batches(path, where=WHERE, classes=range(K), **options):
-    with (
-        opened(Path(path)) as source,
-        one_file.FileRows(source, where, classes, **options).batches() as batches,
-    ):
-        return list(batches)
-
-
-def silent(_):
-    """Takes what is said of a guess."""
+def predict(controller, path, target, keep=(), scores=SCORES, **options):
+    return orisk.jobs.predict(controller, path, target, scores=scores, keep=keep, **options)
 
 
 # the same rows
@@ -69,15 +67,15 @@ def silent(_):
 @pytest.mark.parametrize(
     ("rows_at_once", "bytes_at_once"), [(131_072, 1 << 23), (7, 400), (1, 5000), (64, 20_000)]
 )
-def test_rows_are_the_same_however_they_are_cut(name, rows_at_once, bytes_at_once, folder, monkeypatch, rows):
+def test_rows_are_the_same_however_they_are_cut(name, rows_at_once, bytes_at_once, here, monkeypatch, rows):
     proba, labels = rows
     write_table(score_table(proba, labels, id=[f"{i:03d}" for i in range(N_ROWS)]), name)
-    cut(monkeypatch, rows_at_once, bytes_at_once)
+    read_few_rows_at_once(monkeypatch, rows_at_once, bytes_at_once)
     done = []
     batches = read_in_batches(name, keep=["id"], progress=done.append)
     assert np.array_equal(np.concatenate([batch.proba for batch in batches]), proba)
     assert np.array_equal(np.concatenate([batch.labels for batch in batches]), labels)
-    assert [id_ for batch in batches for id_ in batch.kept.column("id").to_pylist()][7] == "007"
+    assert [id_ for batch in batches for id_ in batch.columns["id"].to_pylist()][7] == "007"
     assert max(len(batch.proba) for batch in batches) <= rows_at_once
     assert done == np.cumsum([len(batch.proba) for batch in batches]).tolist()
 
@@ -85,16 +83,13 @@ def test_rows_are_the_same_however_they_are_cut(name, rows_at_once, bytes_at_onc
 @FORMATS
 @pytest.mark.parametrize("loss", ["coverage", orisk.DivergenceLoss(0.5)], ids=repr)
 @pytest.mark.parametrize("growth", ["frontier", "paper"])
-def test_a_calibration_does_not_depend_on_the_cut(name, loss, growth, folder, monkeypatch, rows):
+def test_a_calibration_does_not_depend_on_the_cut(name, loss, growth, here, monkeypatch, rows):
     write_table(score_table(*rows), name)
     expected = orisk.RiskController(loss, 0.1, growth).calibrate(*rows)
     texts = set()
     for sizes in ((131_072, 1 << 23), (7, 400)):
-        cut(monkeypatch, *sizes)
-        with opened(Path(name)) as source:
-            by_file = one_file.calibrate(
-                orisk.RiskController(loss, 0.1, growth, range(K)), one_file.FileRows(source, WHERE, range(K))
-            )
+        read_few_rows_at_once(monkeypatch, *sizes)
+        by_file = orisk.jobs.calibrate(orisk.RiskController(loss, 0.1, growth, range(K)), name, **NAMED)
         assert by_file.threshold_ == expected.threshold_
         assert by_file.data_blake3_ == expected.data_blake3_
         assert by_file.columns_ == WHERE
@@ -103,20 +98,19 @@ def test_a_calibration_does_not_depend_on_the_cut(name, loss, growth, folder, mo
 
 
 @FORMATS
-def test_predictions_and_counts_do_not_depend_on_the_cut(name, folder, monkeypatch, rows):
+def test_predictions_and_counts_do_not_depend_on_the_cut(name, here, monkeypatch, rows):
     proba, labels = rows
     write_table(score_table(proba, labels), name)
     controller = orisk.RiskController(alpha=0.1).calibrate(proba, labels)
     sets = controller.predict_set(proba)
     for sizes in ((131_072, 1 << 23), (7, 400)):
-        cut(monkeypatch, *sizes)
-        with opened(Path(name)) as source:
-            losses, calibrated_on = one_file.evaluate(controller, one_file.FileRows(source, WHERE, range(K)))
-            done = one_file.predict(controller, one_file.FileRows(source, WHERE), folder / f"out.{name}")
-        assert calibrated_on
-        assert losses.tally.risk(controller.loss, 0.95) == metrics.risk(labels, sets, confidence=0.95)
+        read_few_rows_at_once(monkeypatch, *sizes)
+        found = orisk.jobs.evaluate(controller, name, scores=SCORES, label="y")
+        done = predict(controller, name, here / f"out.{name}")
+        assert "rows of the calibration itself" in found.verdict.text
+        assert tuple(found.numbers["risk"]) == metrics.risk(labels, sets, confidence=0.95)
         assert done == (N_ROWS, sets.size.sum(), (sets.size == 1).sum(), 0)
-        found = read_rows((folder / f"out.{name}").read_bytes(), name)
+        found = read_rows((here / f"out.{name}").read_bytes(), name)
         assert [tuple(map(int, row.values())) for row in found] == list(
             zip(sets.lower.tolist(), sets.upper.tolist(), sets.size.tolist(), strict=True)
         )
@@ -124,7 +118,7 @@ def test_predictions_and_counts_do_not_depend_on_the_cut(name, folder, monkeypat
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow"])
-def test_numbers_keep_their_type(kind, name, folder, rows):
+def test_numbers_keep_their_type(kind, name, here, rows):
     """So that a file gives the threshold and the fingerprint of the array that it was written from."""
     proba = rows[0].astype(kind)
     write_table(score_table(proba, rows[1]), name)
@@ -142,7 +136,7 @@ def test_numbers_keep_their_type(kind, name, folder, rows):
     ],
     ids=["decimals", "floats", "whole numbers"],
 )
-def test_other_numbers_become_float64(kinds, folder):
+def test_other_numbers_become_float64(kinds, here):
     values = [[Decimal("0.25"), Decimal("0.75")], [Decimal(0)] * 2, [Decimal(0)] * 2]
     if kinds[1] == pa.int8():
         values[0] = [Decimal(1)] * 2
@@ -153,7 +147,7 @@ def test_other_numbers_become_float64(kinds, folder):
     assert batch.proba.tolist() == np.array(values, float).T.tolist()
 
 
-def test_rows_are_divided_by_their_sums_if_asked(folder):
+def test_rows_are_divided_by_their_sums_if_asked(here):
     counts = np.array([[1.0, 3.0], [2.0, 2.0], [0.0, 5.0]])
     write_table(score_table(counts, [0, 1, 1]), "rows.csv")
     [batch] = read_in_batches("rows.csv", ScoreColumns(("p0", "p1"), "y", rescale=True), [0, 1])
@@ -184,7 +178,7 @@ LABELS = {
 
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow", "stream.arrow", "rows.csv", "rows.jsonl"])
 @pytest.mark.parametrize("kind", LABELS)
-def test_labels_of_every_kind_are_found_among_the_classes(kind, name, folder):
+def test_labels_of_every_kind_are_found_among_the_classes(kind, name, here):
     column, classes = LABELS[kind]
     if name == "rows.jsonl" and pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
@@ -214,12 +208,12 @@ def test_labels_of_every_kind_are_found_among_the_classes(kind, name, folder):
     ],
     ids=str,
 )
-def test_a_label_that_is_none_is_located(column, row, value, folder):
+def test_a_label_that_is_none_is_located(column, row, value, here):
     n_rows = len(column)
     write_table(pa.table({"p0": [1.0] * n_rows, "p1": [0.0] * n_rows, "y": column}), "rows.parquet")
     controller = orisk.RiskController(alpha=0.1, classes=[0, 1])
-    with opened(Path("rows.parquet")) as source, pytest.raises(FileError) as error:
-        one_file.calibrate(controller, one_file.FileRows(source, ScoreColumns(("p0", "p1"), "y"), [0, 1]))
+    with pytest.raises(FileError) as error:
+        orisk.jobs.calibrate(controller, "rows.parquet", scores="p0,p1", label="y")
     assert str(error.value).startswith(f"rows.parquet: row {row}, column 'y': the label ")
     assert value in str(error.value)
 
@@ -247,7 +241,29 @@ def test_text_and_numbers_that_say_the_same_are_the_same_label(classes, known, u
     assert [position(value) for value in unknown] == [None] * len(unknown)
 
 
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [("03", None), ("3_0", None), ("3.0", 1), (3.0, 1), ("10", 2), (True, None), ("x", None)],
+)
+def test_only_plain_numbers_are_numbers(value, place):
+    assert position_of_label([2, 3, 10])(value) == place
+
+
+def test_large_whole_numbers_stay_apart():
+    position = position_of_label([9007199254740992, 9007199254740993])
+    assert [position(str(9007199254740992 + k)) for k in range(3)] == [0, 1, None]
+
+
 # which columns
+
+
+@pytest.mark.parametrize("saved", [None, ScoreColumns(("p_low", "p_mid", "p_high"), "y", logits=True)])
+def test_the_columns_of_a_calibration_are_found_by_name(saved, here):
+    scale = ["low", "mid", "high"]
+    source = source_of(numbers("p_mid", "p_high", "p_low", y=["low", "high"]))
+    finder = ColumnFinder(source, AskedColumns(label="y"), [].append)
+    found = finder.as_calibrated(saved, scale, with_label=True)
+    assert found == (saved or ScoreColumns(("p_low", "p_mid", "p_high"), "y"))
 
 
 def source_of(table, name="rows.parquet"):
@@ -264,8 +280,8 @@ def numbers(*names, y=(0, 1)):
 def chosen(table, scores=None, classes=None, label=None, logits=None, name="rows.parquet"):
     """The columns of the scores, the classes, and what was said."""
     heard = []
-    asked = columns.Asked(scores, label, logits)
-    where, labels = columns.chosen(source_of(table, name), asked, classes, heard.append)
+    asked = AskedColumns(scores, label, logits)
+    where, labels = ColumnFinder(source_of(table, name), asked, heard.append).to_calibrate(classes)
     return list(where.scores), labels, heard
 
 
@@ -282,7 +298,7 @@ def chosen(table, scores=None, classes=None, label=None, logits=None, name="rows
         ([f"p{k}" for k in reversed(range(12))], [f"p{k}" for k in range(12)]),
     ],
 )
-def test_scores_are_guessed_by_their_names(names, found, folder):
+def test_scores_are_guessed_by_their_names(names, found, here):
     scores, _, heard = chosen(numbers(*names))
     assert scores == found
     assert any(sentence.startswith("The scores of the classes 0, 1") for sentence in heard)
@@ -291,20 +307,20 @@ def test_scores_are_guessed_by_their_names(names, found, folder):
 @pytest.mark.parametrize(
     "names", [["a", "b"], ["p0"], ["p0", "p1", "logit_0", "logit_1"], ["pp0", "pp1"], ["page1", "page2"]]
 )
-def test_what_is_not_obvious_is_not_guessed(names, folder):
-    with pytest.raises(FileError, match=r"can't tell which columns .*--scores 'p\*', or --classes if"):
+def test_what_is_not_obvious_is_not_guessed(names, here):
+    with pytest.raises(FileError, match=r"can't tell which columns .*`scores='p\*'`, or `classes` if"):
         chosen(numbers(*names))
 
 
-def test_a_misspelt_class_is_named(folder):
-    with pytest.raises(FileError, match="none is called like class 'hihg': correct --classes"):
+def test_a_misspelt_class_is_named(here):
+    with pytest.raises(FileError, match="none is named like class 'hihg': correct `classes`"):
         chosen(numbers("low", "mid", "high"), classes=["low", "mid", "hihg"])
 
 
 @pytest.mark.parametrize(
     "names", [["High", "Low", "Mid"], ["p_High", "p_Low", "p_Mid"], ["p_HIGH", "p_low", "p_mid"]]
 )
-def test_scores_named_like_the_classes_come_in_their_order(names, folder):
+def test_scores_named_like_the_classes_come_in_their_order(names, here):
     table = numbers(*names, y=["Low", "High"])
     found, labels, _ = chosen(table, classes=["Low", "Mid", "High"])
     assert (found, labels) == ([names[1], names[2], names[0]], ["Low", "Mid", "High"])
@@ -321,39 +337,37 @@ def test_scores_named_like_the_classes_come_in_their_order(names, folder):
         ("a*,b", ["a*", "b"]),
     ],
 )
-def test_scores_are_taken_as_named(asked, found, folder):
+def test_scores_are_taken_as_named(asked, found, here):
     names = ["p1", "p0", "a", "b", *(["a*"] if "a*" in asked else [])]
     assert chosen(numbers(*names), asked, classes=[0, 1])[0] == found
 
 
-def test_scores_that_are_not_there_are_said(folder):
-    with pytest.raises(FileError, match=r"no column 'q' \(there are p0, p1, y\); correct --scores"):
+def test_scores_that_are_not_there_are_said(here):
+    with pytest.raises(FileError, match=r"no column 'q' \(there are p0, p1, y\); correct `scores`"):
         chosen(numbers("p0", "p1"), "p0,q")
     for asked, problem in {
         "p0": "must name a column",
         "p0,p*": "names column 'p0' more than once",
     }.items():
-        with pytest.raises(ValueError, match=f"^--scores {problem}"):
+        with pytest.raises(ValueError, match=f"^`scores` {problem}"):
             chosen(numbers("p0", "p1"), asked)
 
 
 @pytest.mark.parametrize("label", ["y", "Label", "grade", "TRUTH"])
-def test_the_label_is_guessed_by_its_name(label, folder):
-    heard = []
-    source = source_of(numbers("p0", "p1").rename_columns(["p0", "p1", label]))
-    assert columns.label_column(source, None, ["p0", "p1"], heard.append) == label
+def test_the_label_is_guessed_by_its_name(label, here):
+    _, _, heard = chosen(numbers("p0", "p1").rename_columns(["p0", "p1", label]), "p0,p1", [0, 1])
     assert heard == [f"The label is in the column {label!r}."]
 
 
-@pytest.mark.parametrize("names", [["p0", "p1"], ["y", "label"]])
-def test_a_label_that_is_not_obvious_is_not_guessed(names, folder):
-    with pytest.raises(FileError, match=r"can't tell which column holds the label .* name it with --label"):
-        columns.label_column(source_of(numbers(*names, y=[None])), None, ["p0"], silent)
+@pytest.mark.parametrize("names", [["p0", "p1"], ["p0", "p1", "y", "label"]])
+def test_a_label_that_is_not_obvious_is_not_guessed(names, here):
+    with pytest.raises(FileError, match=r"can't tell which column holds the label .* name it with `label`"):
+        chosen(numbers(*names, y=[None]), "p0,p1", [0, 1])
 
 
 @pytest.mark.parametrize("asked", [None, "y"])
-def test_a_nested_column_is_no_label(asked, folder):
-    with pytest.raises(FileError, match=r"column 'y' holds list<.*>, which is no label; choose another"):
+def test_a_nested_column_is_no_label(asked, here):
+    with pytest.raises(FileError, match=r"column 'y' holds list<.*>, not labels; choose another"):
         chosen(numbers("p0", "p1", y=[[1]]), label=asked)
 
 
@@ -369,24 +383,27 @@ def test_a_nested_column_is_no_label(asked, folder):
         (["p0", "p1", "p2"], [2.0, None, np.nan], [0, 1, 2]),
     ],
 )
-def test_classes_are_told_by_the_scores_and_the_labels(names, labels, classes, folder):
+def test_classes_are_told_by_the_scores_and_the_labels(names, labels, classes, here):
     scores, found, _ = chosen(numbers(*names, y=labels))
     assert (scores, found) == (names, classes)
 
 
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow", "stream.arrow"])
-def test_an_ordered_dictionary_tells_the_classes_and_their_order(name, folder):
+def test_an_ordered_dictionary_tells_the_classes_and_their_order(name, here):
     names = ["worst", "middle", "best"]
     coded = pa.DictionaryArray.from_arrays(pa.array([2, 0]), pa.array(names), ordered=True)
     assert chosen(numbers(*SCORES[:3], y=coded), name=name)[1] == names
     with pytest.raises(
-        FileError, match="has the order worst, middle, best, --classes best, middle, worst; give"
+        FileError, match="has the order worst, middle, best, `classes` best, middle, worst; give"
     ):
         chosen(numbers(*SCORES[:3], y=coded), classes=names[::-1])
 
 
-def test_classes_that_are_not_told_must_be_named(folder):
-    with pytest.raises(FileError, match=r"row 2, column 'y': the label 7 is none that .* with --classes"):
+def test_classes_that_are_not_told_must_be_named(here):
+    with pytest.raises(
+        FileError,
+        match=r"row 2, column 'y': none of .* matches the label 7; .* with `classes`",
+    ):
         chosen(numbers("p0", "p1", y=[0, 7]))
     with pytest.raises(
         FileError, match="there are 3 classes, a, b, c, but 2 columns of scores, p0, p1; corr"
@@ -394,17 +411,17 @@ def test_classes_that_are_not_told_must_be_named(folder):
         chosen(numbers("p0", "p1"), classes=["a", "b", "c"])
 
 
-def test_the_order_of_the_alphabet_is_not_taken_for_that_of_the_scale(folder):
-    with pytest.raises(FileError, match=r"alphabetical order, p_High, p_Low, p_Mid, .* with --classes"):
+def test_the_order_of_the_alphabet_is_not_taken_for_that_of_the_scale(here):
+    with pytest.raises(FileError, match=r"alphabetical order, p_High, p_Low, p_Mid, .* with `classes`"):
         chosen(numbers("p_High", "p_Low", "p_Mid", y=["Mid"]))
 
 
-def test_a_label_column_is_not_taken_for_one_whose_name_begins_like_it(folder):
+def test_a_label_column_is_not_taken_for_one_whose_name_begins_like_it(here):
     table = pa.table({"y.z": ["x"], "p0": [0.5], "p1": [0.5], "y": [1]})
     assert chosen(table)[1] == [0, 1]
 
 
-def test_long_lists_of_columns_are_cut_in_messages(folder):
+def test_long_lists_of_columns_are_cut_in_messages(here):
     with pytest.raises(FileError, match=r"\(there are c0, c1, .*, c9, \.\., y\)"):
         chosen(numbers(*(f"c{i}" for i in range(50))))
 
@@ -448,7 +465,7 @@ def test_first_bytes_tell_the_format(rows):
 
 
 @pytest.mark.parametrize("compression", ["gzip", "bz2", "zstd", "lz4"])
-def test_every_compression_is_known_by_its_first_bytes(compression, folder, rows):
+def test_every_compression_is_known_by_its_first_bytes(compression, here, rows):
     content = encoded(score_table(*rows), "rows.csv")
     with pa.output_stream("rows.csv", compression=compression) as stream:
         stream.write(content)
@@ -457,21 +474,20 @@ def test_every_compression_is_known_by_its_first_bytes(compression, folder, rows
 
 
 @pytest.mark.parametrize("ending", ["gz", "bz2", "zst", "lz4"])
-def test_compressed_files_are_read_as_they_were_written(ending, folder, rows):
+def test_compressed_files_are_read_as_they_were_written(ending, here, rows):
     controller = orisk.RiskController(alpha=0.1).calibrate(*rows)
     write_table(score_table(*rows), "rows.parquet")
     for plain in ("csv", "jsonl"):
         target = Path(f"sets.{plain}.{ending}")
-        with opened(Path("rows.parquet")) as source:
-            one_file.predict(controller, one_file.FileRows(source, WHERE, keep=source.schema.names), target)
+        predict(controller, "rows.parquet", target, keep="*")
         assert target.read_bytes()[:4] != (b'"p0"' if plain == "csv" else b'{"p0')
         [batch] = read_in_batches(target)
         assert np.array_equal(batch.proba, rows[0])
 
 
 @FORMATS
-def test_progress_ends_at_the_whole(name, folder, monkeypatch, rows):
-    cut(monkeypatch, 50, 3000)
+def test_progress_ends_at_the_whole(name, here, monkeypatch, rows):
+    read_few_rows_at_once(monkeypatch, 50, 3000)
     write_table(score_table(*rows), name)
     with opened(Path(name)) as source:
         shares, n_rows = [source.share_read(0)], 0
@@ -483,18 +499,18 @@ def test_progress_ends_at_the_whole(name, folder, monkeypatch, rows):
     assert 0.5 < shares[-1] <= 1
 
 
-def test_quoted_lines_may_go_over_the_cut(folder, monkeypatch):
+def test_quoted_lines_may_go_over_the_cut(here, monkeypatch):
     """A value with line ends in it is one value, wherever the reader cuts the bytes."""
     notes = [f"{i}\n" * (i % 9) for i in range(200)]
     table = pa.table({"note": notes, "p0": [0.5] * 200, "p1": [0.5] * 200})
     write_table(table, "rows.csv")
-    cut(monkeypatch, 1000, 100)
+    read_few_rows_at_once(monkeypatch, 1000, 100)
     with opened(Path("rows.csv")) as source:
         found = [note for batch in source.batches(["note"]) for note in batch.column(0).to_pylist()]
     assert found == notes
 
 
-def test_a_file_that_goes_away_is_said(folder, rows):
+def test_a_file_that_goes_away_is_said(here, rows):
     write_table(score_table(*rows), "rows.csv")
     with opened(Path("rows.csv")) as source:
         Path("rows.csv").unlink()
@@ -502,7 +518,7 @@ def test_a_file_that_goes_away_is_said(folder, rows):
             next(source.batches(SCORES))
 
 
-def test_closed_pipes_are_said(folder, monkeypatch):
+def test_closed_pipes_are_said(here, monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(FileError, match=r"^standard input: is closed"), opened(Path("-")):
         pass
@@ -547,14 +563,12 @@ def predicted(kept, target, name="rows.arrow", **options):
     controller = orisk.RiskController(alpha=0.1).calibrate([[0.5, 0.5]] * 20, [0, 1] * 10)
     table = pa.table({"p0": [0.5] * len(kept), "kept": kept, "p1": [0.5] * len(kept)})
     write_table(table, name)
-    with opened(Path(name)) as source:
-        rows = one_file.FileRows(source, ScoreColumns(("p0", "p1"), ""), keep=["kept"])
-        one_file.predict(controller, rows, Path(target), **options)
+    predict(controller, name, target, ["kept"], "p0,p1", **options)
     return Path(target)
 
 
 @pytest.mark.parametrize("kind", KEPT | NESTED)
-def test_kept_columns_are_unchanged_in_formats_with_types(kind, folder):
+def test_kept_columns_are_unchanged_in_formats_with_types(kind, here):
     column = (KEPT | NESTED)[kind]
     path = predicted(column, "sets.arrow")
     found = pa.ipc.open_file(path).read_all().column("kept")
@@ -564,7 +578,7 @@ def test_kept_columns_are_unchanged_in_formats_with_types(kind, folder):
 
 
 @pytest.mark.parametrize("kind", KEPT)
-def test_kept_columns_are_spelled_out_in_csv(kind, folder):
+def test_kept_columns_are_spelled_out_in_csv(kind, here):
     column = KEPT[kind]
     content = predicted(column, "sets.csv").read_bytes()
     as_text = column.type if not pa.types.is_dictionary(column.type) else pa.string()
@@ -579,7 +593,7 @@ def test_kept_columns_are_spelled_out_in_csv(kind, folder):
 
 
 @pytest.mark.parametrize("kind", KEPT | NESTED)
-def test_kept_columns_are_spelled_out_in_json(kind, folder):
+def test_kept_columns_are_spelled_out_in_json(kind, here):
     column = (KEPT | NESTED)[kind]
     lines = predicted(column, "sets.jsonl").read_text().splitlines()
     found = [json.loads(line)["kept"] for line in lines]
@@ -588,29 +602,29 @@ def test_kept_columns_are_spelled_out_in_json(kind, folder):
     assert found == [value if isinstance(value, plain) else str(value) for value in expected]
 
 
-def test_text_files_can_not_hold_everything(folder):
+def test_text_files_can_not_hold_everything(here):
     for target, column in (
         ("sets.csv", NESTED["lists"]),
         ("sets.csv", pa.array([b"x"])),
         ("s.jsonl", pa.array([b"x"])),
     ):
         with pytest.raises(
-            FileError, match=r"column 'kept' holds .*, which .* can't; leave it out with --keep"
+            FileError, match=r"column 'kept' holds .*, which .* can't; leave it out with `keep`"
         ):
             predicted(column, target)
         assert not Path(target).exists()
 
 
-def test_what_no_writer_can_write_is_said(folder):
+def test_what_no_writer_can_write_is_said(here):
     intervals = pa.array([pa.MonthDayNano([1, 2, 3])])
     with pytest.raises(
         FileError, match=r"^sets.parquet: can't be written as parquet \(.*\); leave columns out"
     ):
         predicted(intervals, "sets.parquet")
-    assert [path.name for path in folder.iterdir()] == ["rows.arrow"]
+    assert [path.name for path in here.iterdir()] == ["rows.arrow"]
 
 
-def test_what_is_no_number_is_null_in_json(folder):
+def test_what_is_no_number_is_null_in_json(here):
     for column in (pa.array([np.nan, np.inf, None]), pa.array([[np.nan], [-np.inf], [None]])):
         lines = predicted(column, "sets.jsonl").read_text().splitlines()
         inner = pa.types.is_nested(column.type)
@@ -618,7 +632,7 @@ def test_what_is_no_number_is_null_in_json(folder):
         assert "NaN" not in "".join(lines)
 
 
-def test_json_text_that_looks_like_a_time_stays_as_it_is(folder):
+def test_json_text_that_looks_like_a_time_stays_as_it_is(here):
     times = ["2024-01-01", "2024-01-01T00:00:00Z", "2024-01-01 12:00"]
     objects = [
         {"p0": 0.5, "p1": 0.5, "kept": time, "in": [time, {"at": time}][:1], "of": {"at": time}}
@@ -626,28 +640,24 @@ def test_json_text_that_looks_like_a_time_stays_as_it_is(folder):
     ]
     Path("rows.jsonl").write_text("".join(json.dumps(item) + "\n" for item in objects))
     controller = orisk.RiskController(alpha=0.1).calibrate([[0.5, 0.5]] * 20, [0, 1] * 10)
-    with opened(Path("rows.jsonl")) as source:
-        rows = one_file.FileRows(source, ScoreColumns(("p0", "p1"), ""), keep=["kept", "in", "of"])
-        one_file.predict(controller, rows, Path("sets.jsonl"))
+    predict(controller, "rows.jsonl", "sets.jsonl", ["kept", "in", "of"], "p0,p1")
     found = [json.loads(line) for line in Path("sets.jsonl").read_text().splitlines()]
     assert [{key: row[key] for key in ("kept", "in", "of")} for row in found] == [
         {key: row[key] for key in ("kept", "in", "of")} for row in objects
     ]
 
 
-def test_csv_text_stays_as_it_is(folder):
+def test_csv_text_stays_as_it_is(here):
     """Whatever it looks like to a reader that guesses."""
     values = ["007", "1e3", "NA", "null", "", " x ", "true", "2024-01-01", "1.10", '"', "a,b", "a\nb"]
     write_table(pa.table({"kept": values, "p0": [0.5] * 12, "p1": [0.5] * 12}), "rows.csv")
     controller = orisk.RiskController(alpha=0.1).calibrate([[0.5, 0.5]] * 20, [0, 1] * 10)
     for target in ("sets.csv", "sets.parquet", "sets.jsonl"):
-        with opened(Path("rows.csv")) as source:
-            rows = one_file.FileRows(source, ScoreColumns(("p0", "p1"), ""), keep=["kept"])
-            one_file.predict(controller, rows, Path(target))
+        predict(controller, "rows.csv", target, ["kept"], "p0,p1")
         assert [row["kept"] for row in read_rows(Path(target).read_bytes(), target)] == values
 
 
-def test_polars_files_are_read(folder, rows):
+def test_polars_files_are_read(here, rows):
     proba, labels = rows
     names = ["a", "b", "c", "d"]
     frame = pl.DataFrame({f"p{k}": proba[:, k] for k in range(K)}).with_columns(
@@ -657,16 +667,14 @@ def test_polars_files_are_read(folder, rows):
     frame.write_parquet("rows.parquet")
     controller = orisk.RiskController(alpha=0.1, classes=names).calibrate(proba, [names[k] for k in labels])
     for name in ("rows.arrow", "rows.parquet"):
-        with opened(Path(name)) as source:
-            assert columns.chosen(source, columns.Asked(), None, silent) == (WHERE, names)
-            file_rows = one_file.FileRows(source, WHERE, names, keep=["y", "id"])
-            by_file = one_file.calibrate(orisk.RiskController(alpha=0.1, classes=names), file_rows)
-            assert by_file.threshold_ == controller.threshold_
-            for target in ("sets.csv", "sets.parquet", "sets.arrow", "sets.jsonl"):
-                one_file.predict(by_file, one_file.FileRows(source, WHERE, keep=["y", "id"]), Path(target))
-                found = read_rows(Path(target).read_bytes(), target)
-                assert [row["y"] for row in found] == [names[k] for k in labels]
-                assert [row["lower"] for row in found] == controller.predict_set(proba).lower.tolist()
+        by_file = orisk.jobs.calibrate(orisk.RiskController(alpha=0.1), name, note=[].append)
+        assert (by_file.columns_, by_file.classes_.tolist()) == (WHERE, names)
+        assert by_file.threshold_ == controller.threshold_
+        for target in ("sets.csv", "sets.parquet", "sets.arrow", "sets.jsonl"):
+            orisk.jobs.predict(by_file, name, target, keep=["y", "id"])
+            found = read_rows(Path(target).read_bytes(), target)
+            assert [row["y"] for row in found] == [names[k] for k in labels]
+            assert [row["lower"] for row in found] == controller.predict_set(proba).lower.tolist()
 
 
 # what is written
@@ -681,14 +689,12 @@ def test_polars_files_are_read(folder, rows):
         (["a", "b", "c"], pa.dictionary(pa.int8(), pa.string(), ordered=True)),
     ],
 )
-def test_labels_are_written_with_their_type(classes, kind, folder, draw):
+def test_labels_are_written_with_their_type(classes, kind, here, draw):
     proba, labels = draw(50, 3, seed=0)
     named = list(classes)
     controller = orisk.RiskController(alpha=0.2, classes=named).calibrate(proba, [named[k] for k in labels])
     write_table(score_table(proba, labels), "rows.parquet")
-    with opened(Path("rows.parquet")) as source:
-        rows = one_file.FileRows(source, ScoreColumns(SCORES[:3], ""))
-        one_file.predict(controller, rows, Path("sets.arrow"))
+    predict(controller, "rows.parquet", "sets.arrow", scores=SCORES[:3])
     table = pa.ipc.open_file("sets.arrow").read_all()
     assert table.schema.types == [kind, kind, pa.int8()]
     sets = controller.predict_set(proba)
@@ -698,33 +704,30 @@ def test_labels_are_written_with_their_type(classes, kind, folder, draw):
 
 
 @pytest.mark.parametrize("error", [RuntimeError("stop"), RowError("a row is wrong", 0, 0.0)], ids=repr)
-def test_nothing_is_read_any_more_after_an_error(error, folder, monkeypatch, rows):
+def test_nothing_is_read_any_more_after_an_error(error, here, monkeypatch, rows):
     """Threads that read ahead end with the error, not when something collects what refers to it."""
-    cut(monkeypatch, 10, 1000)
+    read_few_rows_at_once(monkeypatch, 10, 1000)
     write_table(score_table(*rows), "rows.csv")
     before = threading.active_count()
     seen = []
 
-    def read_and_raise(rows):
-        with rows.batches() as batches:
-            seen.extend([batches, next(batches), threading.active_count()])
-            raise error
+    def see_and_raise(batch):
+        seen.append(threading.active_count())
+        raise error
 
-    with opened(Path("rows.csv")) as source:
-        with pytest.raises((RuntimeError, FileError)):
-            read_and_raise(one_file.FileRows(source, WHERE, range(K)))
-        assert threading.active_count() == before < seen[-1]
-        assert next(seen[0], None) is None
+    with pytest.raises((RuntimeError, FileError)):
+        Serial(2).map([FileRows("rows.csv", WHERE, range(K))], see_and_raise)
+    assert threading.active_count() == before < seen[-1]
+    assert len(seen) == 1
 
 
-def test_row_groups_are_few(folder, monkeypatch, rows):
+def test_row_groups_are_few(here, monkeypatch, rows):
     """Small batches do not make small groups."""
-    monkeypatch.setattr(writers, "ROWS_IN_A_GROUP", 150)
-    cut(monkeypatch, 10, 1000)
+    write_few_rows_at_once(monkeypatch, 150)
+    read_few_rows_at_once(monkeypatch, 10, 1000)
     controller = orisk.RiskController(alpha=0.1).calibrate(*rows)
     write_table(score_table(*rows), "rows.csv")
-    with opened(Path("rows.csv")) as source:
-        one_file.predict(controller, one_file.FileRows(source, WHERE), Path("sets.parquet"))
+    predict(controller, "rows.csv", "sets.parquet")
     metadata = parquet.ParquetFile("sets.parquet").metadata
     groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     assert sum(groups) == N_ROWS
@@ -734,7 +737,7 @@ def test_row_groups_are_few(folder, monkeypatch, rows):
 
 @pytest.mark.parametrize("name", ["sets.csv", "sets.csv.gz", "sets.parquet", "sets.arrow", "sets.jsonl"])
 @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt()], ids=repr)
-def test_a_writer_that_is_stopped_leaves_the_old_file(name, error, folder):
+def test_a_writer_that_is_stopped_leaves_the_old_file(name, error, here):
     def stopped():
         batch = pa.record_batch({"a": [1, 2]})
         with writers.writing(Path(name), batch.schema) as writer:
@@ -745,7 +748,7 @@ def test_a_writer_that_is_stopped_leaves_the_old_file(name, error, folder):
     with pytest.raises(type(error)):
         stopped()
     assert Path(name).read_bytes() == b"old"
-    assert len(list(folder.iterdir())) == 1
+    assert len(list(here.iterdir())) == 1
 
 
 def test_reading_ahead_gives_the_items_and_then_the_error():
@@ -760,9 +763,9 @@ def test_reading_ahead_gives_the_items_and_then_the_error():
             seen.append(item)
 
     with pytest.raises(KeyError):
-        see(one_file._ahead(items()))
+        see(read_ahead(items(), 2))
     assert seen == list(range(5))
-    assert list(one_file._ahead([])) == []
+    assert list(read_ahead([], 2)) == []
 
 
 def test_work_behind_is_done_in_order_and_its_error_comes_up():
@@ -774,7 +777,7 @@ def test_work_behind_is_done_in_order_and_its_error_comes_up():
         done.append(item)
 
     def work_on(items):
-        with one_file._behind(until_two) as work:
+        with set_writer._behind(until_two) as work:
             for item in items:
                 work(item)
 
@@ -783,3 +786,97 @@ def test_work_behind_is_done_in_order_and_its_error_comes_up():
     for items in ([0, 1, 2], [0, 1, 2, 3]):  # also if it is the last one that fails
         with pytest.raises(OSError, match="full"):
             work_on(items)
+
+
+# lines of JSON
+
+
+def each_is_whole(lines, deepest):
+    """Character by character."""
+    for line in lines.split("\n"):
+        depth, in_string = 0, False
+        for character in re.sub(r'\\[\\"]', "", line):
+            if character == '"':
+                in_string = not in_string
+            elif not in_string:
+                depth += (character in "{[") - (character in "}]")
+            if not 0 <= depth <= deepest:
+                return False
+        if depth or in_string:
+            return False
+    return True
+
+
+PARTS = ["{", "}", "[", "]", '"', "\\", "\\\\", '\\"', "\n", "x", "{}\n", '{"x":1}\n']
+
+
+@given(lines=st.lists(st.sampled_from(PARTS), max_size=30).map("".join), size=st.integers(1, 12))
+def test_lines_are_whole_however_they_are_cut(lines, size):
+    content, read = WholeLines(io.BytesIO(lines.encode()), "rows.jsonl"), b""
+    deepest, json_lines.DEEPEST_NESTING = json_lines.DEEPEST_NESTING, 3
+    try:
+        while part := content.read(size):
+            read += part
+    except FileError:
+        assert not each_is_whole(lines, 3)
+    else:
+        assert each_is_whole(lines, 3)
+        assert read == lines.encode()
+    finally:
+        json_lines.DEEPEST_NESTING = deepest
+
+
+def test_no_more_than_a_line_is_read_ahead():
+    class Endless(io.RawIOBase):
+        n_read = 0
+
+        def read(self, size=-1):
+            assert size >= 0
+            self.n_read += size
+            return b"a" * size
+
+    endless = Endless()
+    lines = WholeLines(endless, "rows.jsonl")
+    with pytest.raises(FileError, match=r"^rows.jsonl: row 1: is longer than"):
+        list(iter(lambda: lines.read(1 << 20), b""))
+    assert endless.n_read <= LONGEST_LINE + (1 << 21)
+
+
+# damaged files
+
+
+def two_classes(**others):
+    labels = pa.array(["a", "b"] * 20).dictionary_encode()
+    return pa.table({"p0": [0.5] * 40, "p1": [0.5] * 40, "y": labels, **others})
+
+
+def read_changed(name):
+    """Change every fifth word of four bytes in turn, read the file, and count the errors that name it."""
+    content, place, n_refused = Path(name).read_bytes(), Path(f"changed-{name}"), 0
+    for start in range(0, len(content) - 4, 20):
+        for word in (b"\xfe\xff\xff\xff", b"\xff\xff\xff\x7f"):
+            place.write_bytes(content[:start] + word + content[start + 4 :])
+            try:
+                with opened(place) as source:
+                    ColumnFinder(source, AskedColumns("p0,p1", "y"), str).to_calibrate(["a", "b"])
+                    for batch in source.batches(source.schema.names, ["p0", "p1"]):
+                        batch.to_pylist()
+            except FileError as error:
+                n_refused += str(error).startswith(f"{place}: ") or sys.exit(f"unnamed: {error}")
+    print(n_refused)
+
+
+@pytest.mark.parametrize("name", ["rows.arrow", "stream.arrow", "rows.parquet"])
+def test_no_changed_word_ends_the_process(name, here):
+    kept = {
+        "text": [f"text {i}" for i in range(40)],
+        "large": pa.array([str(i) for i in range(40)], pa.large_string()),
+        "lists": [[i, i + 1] for i in range(40)],
+        "coded": pa.array(["x", None] * 20).dictionary_encode(),
+    }
+    write_table(two_classes(**kept), name)
+    script = f"from test_engines import read_changed; read_changed({name!r})"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, env=environment)
+    assert done.returncode == 0, (done.returncode, done.stderr[-500:])
+    assert int(done.stdout) > 100

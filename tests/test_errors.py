@@ -1,7 +1,6 @@
 """What bad input gets: an error that says what is wrong, where, and what to do."""
 
 import copy
-import dataclasses
 import hashlib
 import json
 import math
@@ -13,15 +12,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from rows_in_parts import calibrate_in_parts, make_small
+from command import succeeds
+from rows_in_parts import calibrate_in_parts
+from sizes import search_few_steps
 from sklearn.exceptions import NotFittedError
 from strategies import RULE_NAMES
 
 import ordinalrisk as orisk
 from ordinalrisk import CostTableLoss, DivergenceLoss, IntervalSet, RiskController, WeightedLoss
-from ordinalrisk.inputs.column_roles import ScoreColumns
-from ordinalrisk.inputs.labels import class_indices
-from ordinalrisk.saving.calibration_file import SCHEMA
 
 MANY_ROWS = 45_000  # enough for several threads
 
@@ -169,7 +167,7 @@ def test_a_sum_beyond_the_largest_float_is_an_error():
 @pytest.mark.parametrize("n_classes", [2, 10, 100])
 def test_float32_rounding_is_accepted(n_classes):
     logits = np.random.default_rng(0).normal(scale=3, size=(200, n_classes))
-    proba = orisk.softmax(logits).astype(np.float32)
+    proba = orisk.probabilities.softmax(logits).astype(np.float32)
     RiskController(alpha=0.2).calibrate(proba, np.zeros(200, int))
 
 
@@ -253,7 +251,7 @@ def test_a_label_outside_the_classes_is_found_whatever_its_type(dtype):
     labels = np.array([0, 1, 2, 9, 1], dtype)
     message = r"y\[3\] is 9(\.0)?, which is not one of the classes \[0, 1, 2, 3\]"
     with pytest.raises(ValueError, match=message):
-        class_indices(labels, np.arange(4), 5)
+        RiskController(classes=range(4)).calibrate(np.full((5, 4), 0.25), labels)
     with pytest.raises(ValueError, match=message):
         IntervalSet([0] * 5, [1] * 5, classes=range(4)).contains(labels)
 
@@ -457,13 +455,13 @@ def test_wrongly_many_weights_are_an_error_with_both_numbers(calibrated, draw, w
 
 @pytest.mark.parametrize("loss", ["accuracy", "", None, 3, object], ids=str)
 def test_an_unknown_loss_is_an_error(loss):
-    with pytest.raises(ValueError, match=r"the names (are )?\['coverage', 'divergence'\]"):
+    with pytest.raises(ValueError, match=r"the names (are )?\['coverage', 'divergence'"):
         RiskController(loss=loss)
 
 
 @pytest.mark.parametrize("growth", ["greedy", "", None, 3, ["frontier"]], ids=str)
 def test_an_unknown_growth_rule_is_an_error_with_the_names(growth):
-    with pytest.raises(ValueError, match=r"growth rules are \['paper', 'frontier', 'adaptive', 'rps'\]"):
+    with pytest.raises(ValueError, match=r"growth rules are \['frontier', 'adaptive', 'paper', 'rps'"):
         RiskController(growth=growth)
 
 
@@ -573,13 +571,13 @@ def test_a_warning_that_is_an_error_leaves_the_calibration_as_it_was(calibrated,
 
 
 @pytest.fixture
-def saved(calibrated, tmp_path):
-    """A saved file as a dict, and a function that loads a changed one."""
+def saved(draw, tmp_path):
+    """A saved file as a dict, and a function that loads a changed one. The command notes columns in it."""
     path = tmp_path / "saved.json"
-    columns = ScoreColumns(("a", "b", "c", "d"), "grade")
-    calibration = dataclasses.replace(calibrated.calibration_, columns=columns)
-    calibrated = orisk.RiskController.of(calibrated.spec, calibration)
-    calibrated.save(path)
+    proba, y = draw(100, 4)
+    pd.DataFrame(proba, columns=[*"abcd"]).assign(grade=y).to_csv(tmp_path / "rows.csv", index=False)
+    options = ("--scores", "a,b,c,d", "--label", "grade", "--classes", "0,1,2,3", "--alpha", "0.2")
+    succeeds("calibrate", tmp_path / "rows.csv", *options, "-o", path)
     document = json.loads(path.read_text())
 
     def load(changed):
@@ -637,22 +635,22 @@ def test_the_unchanged_file_loads(saved, calibrated):
     assert load(with_digests(document)).threshold_ == calibrated.threshold_
 
 
-@pytest.mark.parametrize("field", SCHEMA.all_fields)
-def test_an_edited_field_is_named(saved, field):
+def test_an_edited_field_is_named(saved):
     document, load = saved
-    variants = [value for value in changed_values(document[field]) if value != document[field]]
-    assert len(variants) >= 1
-    for value in variants:
+    assert document.keys() == document["digests"].keys() | {"digests"}
+    for field in document["digests"]:
+        variants = [value for value in changed_values(document[field]) if value != document[field]]
+        assert len(variants) >= 1
+        for value in variants:
+            with pytest.raises(ValueError, match=refusal(field)):
+                load(document | {field: value})
+
+
+def test_a_missing_field_is_named(saved):
+    document, load = saved
+    for field in document:
         with pytest.raises(ValueError, match=refusal(field)):
-            load(document | {field: value})
-
-
-@pytest.mark.parametrize("field", [*SCHEMA.all_fields, "digests"])
-def test_a_missing_field_is_named(saved, field):
-    document, load = saved
-    del document[field]
-    with pytest.raises(ValueError, match=refusal(field)):
-        load(document)
+            load({other: value for other, value in document.items() if other != field})
 
 
 @pytest.mark.parametrize("field", ["note", "Alpha", "digest", ""])
@@ -662,21 +660,21 @@ def test_an_extra_field_is_named(saved, field):
         load(document | {field: 1})
 
 
-@pytest.mark.parametrize("field", SCHEMA.all_fields)
-def test_a_field_that_is_there_twice_is_named(saved, field):
+def test_a_field_that_is_there_twice_is_named(saved):
     document, load = saved
     text = json.dumps(document)
-    twice = "{" + f'"{field}": 0, ' + text[1:]
-    with pytest.raises(ValueError, match=refusal(field)):
-        load(twice)
-
-
-@pytest.mark.parametrize("field", SCHEMA.all_fields)
-def test_an_edited_digest_names_its_field(saved, field):
-    document, load = saved
-    for digest in ("0" * 64, "", None, 1, document["digests"][field].upper()):
+    for field in document["digests"]:
         with pytest.raises(ValueError, match=refusal(field)):
-            load(document | {"digests": document["digests"] | {field: digest}})
+            load("{" + f'"{field}": 0, ' + text[1:])
+
+
+def test_an_edited_digest_names_its_field(saved):
+    document, load = saved
+    digests = document["digests"]
+    for field in digests:
+        for digest in ("0" * 64, "", None, 1, digests[field].upper()):
+            with pytest.raises(ValueError, match=refusal(field)):
+                load(document | {"digests": digests | {field: digest}})
 
 
 @pytest.mark.parametrize("digests", [None, [], "x", 3], ids=repr)
@@ -933,23 +931,23 @@ WRONG_WINDOWS = {
         lambda c: c | {"total": c["windows"][-1]["totals"][-1] - 1},
         "levels above its total",
     ),
-    "total fractional": (lambda c: c | {"total": c["total"] + 0.5}, "must have a whole total"),
-    "total true": (lambda c: c | {"total": True}, "must have a whole total"),
+    "total fractional": (lambda c: c | {"total": c["total"] + 0.5}, "got `float` - at `$[0].curve.total`"),
+    "total true": (lambda c: c | {"total": True}, "got `bool` - at `$[0].curve.total`"),
     "total beyond all rows": (lambda c: c | {"total": 10**9}, "larger total than so many rows can have"),
-    "no whole number below": (moved(1, below=lambda w: float(w["below"])), "a whole total below each window"),
-    "negative below": (moved(0, below=lambda w: -1), "a whole total below each window"),
+    "no whole number below": (moved(1, below=lambda w: float(w["below"])), "got `float` - at"),
+    "negative below": (moved(0, below=lambda w: -1), ">= 0 - at `$[0].curve.windows[0].below`"),
     "below beyond the first total": (moved(1, below=lambda w: w["totals"][0]), "increasing totals"),
-    "empty": (moved(1, levels=lambda w: [], totals=lambda w: []), "no empty windows"),
+    "empty": (moved(1, levels=lambda w: [], totals=lambda w: []), "length >= 1"),
     "that of the threshold is gone": (lambda c: c | {"windows": c["windows"][1:]}, "kept near alpha"),
     "too few levels": (moved(0, levels=lambda w: w["levels"][1:]), "a total for each level"),
     "no ties": (lambda c: c | {"most_tied": 0}, "between 1 and n_rows rows tied"),
-    "ties without levels": (lambda c: c | {"windows": []}, "none without levels"),
+    "ties without levels": (lambda c: c | {"windows": []}, "0 without levels"),
 }
 
 
 @pytest.fixture
 def saved_windows(draw, tmp_path, monkeypatch):
-    make_small(monkeypatch)
+    search_few_steps(monkeypatch)
     controller, _ = calibrate_in_parts(RiskController(alpha=0.05), *draw(2_000, 4), [700], more_alphas=[0.3])
     controller.save(tmp_path / "saved.json")
     document = json.loads((tmp_path / "saved.json").read_text())
@@ -1070,7 +1068,7 @@ def test_labels_that_are_lists_are_refused(draw):
     proba, _ = draw(2, 3)
     y = np.empty(2, object)
     y[:] = ["a", ["b"]]
-    with pytest.raises(ValueError, match=r"y\[1\] is \['b'\], which is no label"):
+    with pytest.raises(ValueError, match=r"y\[1\] is \['b'\], which is not a label"):
         RiskController(alpha=0.5, classes=["a", "b", "c"]).calibrate(proba, y)
 
 
@@ -1086,13 +1084,13 @@ def test_what_is_no_array_is_refused(draw):
 def test_parameters_that_are_set_before_calibrate_are_checked_by_it(draw):
     controller = RiskController()
     controller.loss, controller.growth, controller.alpha = "divergence", "paper", dict.fromkeys(range(4), 0.3)
-    controller.bound = "auto"
+    controller.confidence_bound = "auto"
     assert repr(controller)
     controller.calibrate(*draw(60, 4))
     assert controller.loss == orisk.DivergenceLoss()
     assert (controller.growth, controller.condition_on) == (orisk.PaperGrowth(), "label")
     controller = RiskController()
-    controller.bound = "dkw"
+    controller.confidence_bound = "dkw"
     assert "RiskController(loss" in repr(controller)  # delta may come next
     with pytest.raises(ValueError, match="is for delta; give a delta too"):
         controller.calibrate(*draw(60, 4))

@@ -125,7 +125,10 @@ def test_grid_search_over_its_own_and_the_inner_parameters():
         "estimator__C": [1e-4, 1.0],
     }
     search = GridSearchCV(
-        OrdinalRiskClassifier(LogisticRegression(), random_state=0), grid, scoring=smallness, cv=3
+        OrdinalRiskClassifier(LogisticRegression(), random_state=0, check=False),
+        grid,
+        scoring=smallness,
+        cv=3,
     ).fit(*ordinal_data())
     assert search.best_params_["alpha"] == 0.2
     assert len(set(np.round(search.cv_results_["mean_test_score"], 6))) > 4
@@ -618,12 +621,17 @@ def test_clusters_are_held_out_whole_and_calibrated_as_units():
     assert np.array_equal(same.estimator_.trained_rows_, trained)
 
 
-BETTING = {"loss": "divergence", "delta": 0.1, "bound": "betting"}
+BETTING = {"loss": "divergence", "delta": 0.1, "confidence_bound": "betting"}
 
 
 @pytest.mark.parametrize(
     "options",
-    [{"delta": 0.1}, {"condition_on": "label"}, {"delta": 0.1, "bound": "hoeffding_bentkus"}, BETTING],
+    [
+        {"delta": 0.1},
+        {"condition_on": "label"},
+        {"delta": 0.1, "confidence_bound": "hoeffding_bentkus"},
+        BETTING,
+    ],
     ids=str,
 )
 def test_options_reach_the_controller(options):
@@ -668,7 +676,7 @@ def test_groups_and_weights_reach_the_controller():
     proba = frozen.calibrate(X, y).predict_proba(X)
     for at_calibration, new in (
         ({"sample_weight": np.exp(X[:, 0])}, {"sample_weight": np.exp(X[:, 0])}),
-        ({"class_weight": [1, 2, 3, 4]}, {}),
+        ({"class_ratios": [1, 2, 3, 4]}, {}),
         ({"groups": group}, {"groups": group}),
     ):
         expected = RiskController(alpha=0.2).calibrate(proba, y, **at_calibration).predict_set(proba, **new)
@@ -679,5 +687,5 @@ def test_groups_and_weights_reach_the_controller():
 def test_randomized_sets_repeat_with_their_seed():
     X, y = ordinal_data(400)
     model = OrdinalRiskClassifier(PriorClassifier(), alpha=0.2, randomize=True, random_state=0).fit(X, y)
-    assert model.predict_set(X, seed=3) == model.predict_set(X, seed=3)
-    assert model.predict_set(X, seed=3) != model.predict_set(X, seed=4)
+    assert model.predict_set(X, random_state=3) == model.predict_set(X, random_state=3)
+    assert model.predict_set(X, random_state=3) != model.predict_set(X, random_state=4)

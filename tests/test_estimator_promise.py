@@ -120,7 +120,8 @@ def test_expected_loss_is_at_most_alpha(design):
     risks = []
     for seed in range(DRAWS):
         sets = design.fitted(rng, seed).predict_set(
-            design.features(rng, NEW_ROWS), **({"seed": seed} if "randomize" in design.options else {})
+            design.features(rng, NEW_ROWS),
+            **({"random_state": seed} if "randomize" in design.options else {}),
         )
         risks.append(design.losses(sets) @ design.shares)
     assert_kept(risks, design.alpha)

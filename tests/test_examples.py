@@ -7,11 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from ordinalrisk import RiskController
+from ordinalrisk import RiskController, jobs
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = sorted(path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".sh"))
@@ -49,6 +50,24 @@ def test_the_judgements_are_those_that_the_script_writes(tmp_path):
     made = [json.loads(line) for line in (tmp_path / "llm_judgements.jsonl").read_text().splitlines()]
     kept = [json.loads(line) for line in (EXAMPLES / "llm_judgements.jsonl").read_text().splitlines()]
     assert made == kept
+
+
+def test_the_workbook_is_what_the_script_writes(tmp_path):
+    shutil.copy(EXAMPLES / "make_marriage_scores.py", tmp_path)
+    subprocess.run([sys.executable, "make_marriage_scores.py"], check=True, cwd=tmp_path)
+    made, kept = (zipfile.ZipFile(folder / "marriage_scores.xlsx") for folder in (tmp_path, EXAMPLES))
+    assert made.namelist() == kept.namelist()
+    assert all(made.read(name) == kept.read(name) for name in kept.namelist())
+
+
+def test_new_rows_of_the_workbook_are_like_its_calibration_rows(tmp_path):
+    workbook, notes = EXAMPLES / "marriage_scores.xlsx", []
+    scale = ["very poor", "poor", "fair", "good", "very good"]
+    controller = jobs.calibrate(
+        RiskController(alpha=0.1, check=False), workbook, classes=scale, note=notes.append
+    )
+    jobs.predict(controller, workbook, tmp_path / "sets.csv", sheet="new", note=notes.append)
+    assert not [note for note in notes if "differ" in note]
 
 
 def test_every_example_is_in_the_index():

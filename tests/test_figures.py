@@ -18,7 +18,7 @@ from matplotlib.text import Text
 
 from reproduction import diabetic_retinopathy, figures, simulated, utkface
 from reproduction import experiment_figures as drawn
-from reproduction.protocol import Summary, run_trials, summarise
+from reproduction.protocol import TrialMeans, means_over_trials, run_trials
 from reproduction.rule_figures import demo_pictures
 from reproduction.run import Centroids, RealisedRisks, Reproduction
 from reproduction.scores import Scores
@@ -31,7 +31,7 @@ NAMES = ["sizes", "risks", "centroids", "classes"]
 
 
 def a_summary(rng, scenario, growth, alpha, n_classes):
-    return Summary(
+    return TrialMeans(
         scenario,
         growth,
         alpha,
@@ -444,7 +444,7 @@ def test_demo_has_its_three_pictures():
     logits = -((np.arange(10) - y[:, None] - rng.normal(0, 1, (400, 1))) ** 2)
     scores = Scores([str(i) for i in range(400)], y, logits, key="made-up", source="made-up scores")
     experiment = simulated.EXPERIMENT
-    results = summarise(
+    results = means_over_trials(
         run_trials(
             scores.proba(),
             y,

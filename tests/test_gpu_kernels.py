@@ -3,10 +3,16 @@
 Without a device they run in Triton's interpreter, which computes in the same order with numpy.
 """
 
+import json
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
-from strategies import GROWTH_RULES, LOSSES, PROBABILITIES, RULE_NAMES
+from devices import DEVICE, use_wide_blocks
+from strategies import GROWTH_RULES, LOSSES, PROBABILITIES, RULE_NAMES, ends_of
 
 import ordinalrisk as orisk
 from ordinalrisk.growth.kernels import InvalidRow, gpu, reference
@@ -17,16 +23,13 @@ pytestmark = [
     pytest.mark.usefixtures("interpreter"),
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # numpy's, of infinities in the interpreter
 ]
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 
 
 @pytest.fixture
 def one_tile(monkeypatch):
-    """All rows in one tile: the interpreter takes as long for many lanes as for few."""
-    monkeypatch.setattr(gpu, "BLOCK", 256)
-    monkeypatch.setattr(gpu, "CLEAR_BLOCK", 256)
-    monkeypatch.setattr(gpu, "CHEAPEST_BLOCK", 256)
+    """All rows in one tile."""
+    use_wide_blocks(monkeypatch)
 
 
 @pytest.fixture
@@ -73,12 +76,8 @@ def assert_same_intervals(tensor, proba, costs, rule, point, thresholds, given=N
     on_device = None if given is None else torch.tensor(given, device=DEVICE)
     levels = reference.levels(proba, costs, rule, point, given)
     for threshold in thresholds:
-        inside = levels >= threshold
-        lower, upper = inside.argmax(1), inside.shape[1] - 1 - inside[:, ::-1].argmax(1)
-        assert_same_bits(
-            gpu.intervals(tensor, costs, rule, point, float(threshold), on_device),
-            (lower.astype(np.int32), upper.astype(np.int32)),
-        )
+        found = gpu.intervals(tensor, costs, rule, point, float(threshold), on_device)
+        assert_same_bits(found, [end.astype(np.int32) for end in ends_of(levels, threshold)])
 
 
 def assert_all_the_same(tensor, proba, costs, rule, point, given=None):
@@ -193,16 +192,17 @@ def test_many_classes_in_the_exact_kernels(rule, one_tile):
 
 
 @pytest.mark.parametrize(
-    ("loss", "number_type"),
+    ("number", "loss", "number_type"),
     [
-        ("coverage", torch.float32),
-        ("weighted", torch.float64),
-        ("zero weights", torch.float32),
-        ("divergence", torch.float64),
-        ("asymmetric", torch.float32),
+        (0, "coverage", torch.float32),
+        (1, "weighted", torch.float64),
+        (2, "zero weights", torch.float32),
+        (3, "divergence", torch.float64),
+        (4, "asymmetric", torch.float32),
     ],
 )
-def test_thresholds_on_and_around_levels(loss, number_type, one_tile):
+def test_thresholds_on_and_around_levels(number, loss, number_type, one_tile):
+    """Those that are far away take turns; each is there for two losses at least."""
     tensor, proba = rows_of_every_kind(5, number_type=number_type, seed=6)
     costs = gains(loss, 5)
     levels = np.unique(reference.levels(proba, costs, "frontier", "mode"))
@@ -210,7 +210,7 @@ def test_thresholds_on_and_around_levels(loss, number_type, one_tile):
     near = (0, 1e-15, -1e-15, 3e-8, -3e-8, 1e-6, -1e-6, 1e-4)
     around = [some[7 * i % len(some)] * (1 + share) for i, share in enumerate(near)]
     far = [-np.inf, -1.0, 0.0, 5e-324, 1e-31, 1e-29, 0.1, 0.9, 2.0, 1e31, np.inf]
-    assert_same_intervals(tensor, proba, costs, "frontier", "mode", [*around, *far])
+    assert_same_intervals(tensor, proba, costs, "frontier", "mode", [*around, *far[number % 2 :: 2]])
 
 
 @pytest.mark.parametrize("rule", ["paper", "adaptive", "rps"])
@@ -271,6 +271,8 @@ def test_tiles_of_any_size(n, programs, monkeypatch):
         ("MOST_PROGRAMS", programs),
         ("CLEAR_BLOCK", 32),
         ("CLEAR_PROGRAMS", programs),
+        ("STEPS_BLOCK", 32),
+        ("STEPS_PROGRAMS", programs),
         ("CHEAPEST_BLOCK", 32),
         ("CHEAPEST_PROGRAMS", programs),
     ):
@@ -338,6 +340,7 @@ BAD_VALUES = [np.nan, np.inf, -np.inf, -1e-3, 0.3]
 def test_the_first_invalid_row_is_found(bad, monkeypatch):
     monkeypatch.setattr(gpu, "BLOCK", 32)
     monkeypatch.setattr(gpu, "CLEAR_BLOCK", 32)
+    monkeypatch.setattr(gpu, "STEPS_BLOCK", 32)
     tensor = torch.full((70, 4), 0.25, dtype=torch.float32, device=DEVICE)
     tensor[40, 2] = bad
     tensor[69, 0] = bad
@@ -349,6 +352,7 @@ def test_the_first_invalid_row_is_found(bad, monkeypatch):
         lambda: gpu.intervals(tensor, gains("divergence", 4), "frontier", "mode", 0.1),
         lambda: gpu.intervals(tensor, gains("coverage", 4), "paper", "mode", 0.1),
         lambda: gpu.steps(tensor, y, gains("coverage", 4), "frontier", "mode"),
+        lambda: gpu.steps(tensor, y, gains("divergence", 4), "frontier", "mode"),
     ]
     for call in calls:
         with pytest.raises(InvalidRow) as found:
@@ -366,10 +370,15 @@ def test_sums_may_be_off_by_the_rounding_of_their_type(number_type, one_tile):
     assert 5 < int(fits.sum()) < 35
     for rule, loss in (("frontier", "coverage"), ("frontier", "divergence"), ("paper", "coverage")):
         gpu.intervals(tensor[fits].to(DEVICE), gains(loss, 3), rule, "mode", 0.1)
+        y = torch.zeros(len(tensor), dtype=torch.int64, device=DEVICE)
+        gpu.steps(tensor[fits].to(DEVICE), y[: int(fits.sum())], gains(loss, 3), rule, "mode")
         for row in torch.where(~fits)[0][[0, -1]].tolist():
             rows = torch.cat([tensor[fits], tensor[row : row + 1]]).to(DEVICE)
             with pytest.raises(InvalidRow) as found:
                 gpu.intervals(rows, gains(loss, 3), rule, "mode", 0.1)
+            assert found.value.args == (int(fits.sum()),)
+            with pytest.raises(InvalidRow) as found:
+                gpu.steps(rows, y[: len(rows)], gains(loss, 3), rule, "mode")
             assert found.value.args == (int(fits.sum()),)
 
 
@@ -415,6 +424,48 @@ def test_no_steps_at_all(measured):
         assert len(at) == len(before) == len(after) == 0
 
 
+@pytest.mark.parametrize(
+    ("loss", "K", "number_type"),
+    [
+        ("coverage", 5, torch.float64),
+        ("weighted", 5, torch.float16),
+        ("zero weights", 6, torch.float32),
+        ("weighted", 17, torch.float64),  # two chunks of a row
+        ("coverage", 2, torch.bfloat16),
+    ],
+)
+def test_steps_of_rows_with_many_ties(loss, K, number_type, one_tile):
+    """Of eight parts that fall on the labels, several are often equal, and there are zeros."""
+    rng = np.random.default_rng(K)
+    proba = rng.multinomial(8, rng.dirichlet(np.ones(K), 300)) / 8
+    y = rng.integers(0, K, 300)
+    how = (gains(loss, K), "frontier", "mode")
+    found = gpu.steps(
+        torch.tensor(proba, device=DEVICE).to(number_type), torch.tensor(y, device=DEVICE), *how
+    )
+    assert as_multiset(found) == as_multiset(map(torch.tensor, reference.steps(proba, y, *how)))
+    assert len(found[0]) > 100
+
+
+def test_steps_of_falling_gains_are_found_in_one_pass(one_tile, listed, measured):
+    proba = np.array(
+        [
+            [0.1, 0.2, 0.4, 0.2, 0.1],
+            [0.1, 0.2, 0.4, 0.1, 0.2],  # rises on the right
+            [0.2, 0.1, 0.4, 0.2, 0.1],  # rises on the left
+            [0.1, 0.4, 0.4, 0.1, 0.0],  # as much as the mode
+            [0.1, 0.1, 0.1, 0.1, 0.6],
+        ]
+    )
+    tensor, costs = torch.tensor(proba, device=DEVICE), gains("coverage", 5)
+    for label, n_pooled in ((0, 1), (1, 1), (2, 0), (3, 1), (4, 1)):
+        y = np.full(5, label)
+        found = gpu.steps(tensor, torch.tensor(y, device=DEVICE), costs, "frontier", "mode")
+        expected = reference.steps(proba, y, costs, "frontier", "mode")
+        assert as_multiset(found) == as_multiset(map(torch.tensor, expected))
+        assert listed.pop() == (n_pooled, 0)
+
+
 def test_cost_tables_are_uploaded_once():
     costs = gains("divergence", 5)
     device = torch.device(DEVICE)
@@ -451,6 +502,20 @@ def test_clear_intervals_of_many_rows_equal_the_exact_ones(loss, number_type, K,
 
 
 @on_a_device
+@pytest.mark.parametrize("K", [2, 5, 10, 17, 100])
+@pytest.mark.parametrize("number_type", TYPES, ids=str)
+@pytest.mark.parametrize("loss", ["coverage", "weighted"])
+def test_steps_of_many_rows_in_one_pass_equal_the_exact_ones(loss, number_type, K, monkeypatch):
+    torch.manual_seed(K)
+    logits = 2 * torch.randn((300_000, K), device=DEVICE)
+    proba, y = torch.softmax(logits, 1).to(number_type), torch.randint(K, (300_000,), device=DEVICE)
+    how = (proba, y, gains(loss, K), "frontier", "mode")
+    quick = gpu.steps(*how)
+    monkeypatch.setattr(gpu, "_has_one_step", lambda *_: False)
+    assert as_multiset(quick) == as_multiset(gpu.steps(*how))
+
+
+@on_a_device
 def test_more_numbers_than_32_bits_can_count():
     n, K = 450_000_000, 10
     proba = torch.full((n, K), 0.1, dtype=torch.float16, device=DEVICE)
@@ -463,3 +528,78 @@ def test_more_numbers_than_32_bits_can_count():
     with pytest.raises(InvalidRow) as found:
         gpu.intervals(proba, gains("coverage", K), "frontier", "mode", 0.15)
     assert found.value.args == (n - 7,)
+
+
+# no GPU is needed to compile for one
+
+COMPILE = """
+import json, re, sys
+import triton, triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from ordinalrisk.growth.kernels import RULES, gpu_quick_sets, gpu_quick_steps, gpu_levels
+
+def ptx(kernel, types, constants, **options):
+    types = {name: types.get(name, "constexpr") for name in kernel.arg_names}
+    constants = {name: constants[name] for name, kind in types.items() if kind == "constexpr"}
+    source = ASTSource(kernel, types, constexprs=constants)
+    return triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options).asm["ptx"]
+
+rows = {"proba": "*fp32", "row_stride": "i64", "column_stride": "i32", "n": "i64"}
+exact = rows | {
+    "found": "*i64", "K": "i32", "n_listed": "*i64", "listed_rows": "*i32", "given": "*i64", "left": "*fp64",
+    "right": "*fp64", "mode_weights": "*fp64", "rank": "*i32", "bound": "*fp64", "workspace": "*fp64",
+    "points": "*i64", "out": "*fp64", "lower": "*i32", "upper": "*i32", "threshold": "fp64",
+    "labels": "*i64", "at": "*fp64", "before": "*i32", "after": "*i32",
+}
+clear = rows | {
+    "weights": "*fp32", "lower": "*i32", "upper": "*i32", "n_unclear": "*i64", "unclear_rows": "*i32",
+    "n_rows": "*i64", "rows_left": "*i32", "threshold": "fp64", "margin": "fp64", "gap": "fp64",
+    "safe_tolerance": "fp64",
+}
+how = {"TOLERANCE": 1e-5, "RULE": 1, "POINT": 0, "SHAPE": 0, "WEIGHTED": True, "BLOCK": 32, "LISTED": True}
+glance = {
+    "K": 10, "CHUNK": 16, "WEIGHTED": True, "EQUAL_WEIGHTS": True, "MODE_MATTERS": True, "IN_ORDER": True,
+    "COMPUTED_IN": tl.float32, "BLOCK": 32, "STAGES": 3,
+}
+exactly = {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False}
+code = {}
+for rule in RULES.values():
+    for shape in (0, 2):
+        kind = how | {"RULE": rule, "SHAPE": shape, "WEIGHTED": shape == 0}
+        code[f"intervals {rule} {shape}"] = ptx(gpu_levels.intervals_kernel, exact, kind, **exactly)
+code["steps"] = ptx(gpu_levels.steps_kernel, exact, how, **exactly)
+once = exact | {"n_steps": "*i64", "weights": "*fp64"}
+del once["K"]
+for K, chunk, equal in ((10, 16, True), (10, 16, False), (100, 32, True)):
+    kind = how | glance | {"K": K, "CHUNK": chunk, "EQUAL_WEIGHTS": equal, "BLOCK": 128}
+    kind["COMPUTED_IN"] = tl.float32 if equal else tl.float64
+    kernel = gpu_quick_steps.clear_steps_kernel
+    code[f"clear steps {K} {equal}"] = ptx(kernel, once, kind, **exactly | {"num_warps": 4})
+code["missed rows"] = ptx(gpu_levels.missed_rows_kernel, exact, how, **exactly)
+code["levels"] = ptx(gpu_levels.levels_kernel, exact, how | {"SHAPE": 1, "WEIGHTED": False}, **exactly)
+code["points"] = ptx(gpu_levels.point_labels_kernel, exact, how | {"POINT": 1, "SHAPE": 2}, **exactly)
+found = {
+    name: [len(re.findall(r"fma[.]rn[.]f64", text)), len(re.findall(r"[.]ftz", text)),
+           sorted(set(re.findall(r"div[.]\\w+[.]f64", text)))]
+    for name, text in code.items()
+}
+unequal = {"EQUAL_WEIGHTS": False, "MODE_MATTERS": False}
+for kind in ({}, unequal, {"WEIGHTED": False}, {"K": 100, "CHUNK": 32}):
+    assert ".ftz" not in ptx(gpu_quick_sets.clear_intervals_kernel, clear, glance | kind, num_warps=1)
+ptx(gpu_quick_sets.cheapest_intervals_kernel, clear, glance | {"BLOCK": 128}, num_warps=4)
+print(json.dumps(found))
+"""
+
+
+def test_kernels_compile_and_nothing_is_fused():
+    """Every operation is rounded on its own."""
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    done = subprocess.run([sys.executable, "-c", COMPILE], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert len(found) == 15
+    for name, (fused, flushed, divisions) in found.items():
+        assert (fused, flushed) == (0, 0), name
+        assert set(divisions) <= {"div.rn.f64"}, name
+    assert found["intervals 1 0"][2] == ["div.rn.f64"]  # pooled means

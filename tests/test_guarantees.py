@@ -49,8 +49,8 @@ def test_the_loss_of_the_calibration_rows_is_known():
     [
         ({}, "coverage", "exact binomial bound"),
         ({}, "divergence", "betting bound"),
-        ({"bound": "hoeffding_bentkus"}, "coverage", "Hoeffding-Bentkus bound"),
-        ({"bound": "dkw"}, "coverage", "Dvoretzky-Kiefer-Wolfowitz bound"),
+        ({"confidence_bound": "hoeffding_bentkus"}, "coverage", "Hoeffding-Bentkus bound"),
+        ({"confidence_bound": "dkw"}, "coverage", "Dvoretzky-Kiefer-Wolfowitz bound"),
     ],
     ids=str,
 )
@@ -58,7 +58,7 @@ def test_with_delta_it_says_with_what_probability_and_by_which_bound(options, lo
     found = guarantee_of(0.2, loss, {"delta": 0.05} | options)
     assert found.delta == Fraction(1, 20)
     drawn = "draw and the shuffle" if name == "betting bound" else "draw"
-    at_once = " for every alpha at once," if options.get("bound") == "dkw" else ""
+    at_once = " for every alpha at once," if options.get("confidence_bound") == "dkw" else ""
     alone = "" if at_once else "; for this alpha by itself"
     assert words(found) == (
         f"With probability 0.95 over the {drawn} of the calibration rows,{at_once} the expected loss of a "
@@ -91,7 +91,7 @@ def test_shifts_say_what_must_hold_of_the_weights():
         "The expected loss of a new row is at most 0.2, if the weights are the likelihood ratios of its "
         f"population to that of the rows (n = {N} rows, losses from 0 to B = 1)."
     )
-    labels = guarantee_of(class_weight=[1, 2, 3, 4, 5])
+    labels = guarantee_of(class_ratios=[1, 2, 3, 4, 5])
     assert labels.shift == "labels"
     assert words(labels) == (
         "The expected loss of a new row is at most 0.2, if only the shares of the classes have changed, by "
@@ -108,7 +108,7 @@ def test_groups_have_a_guarantee_each():
     ]
     assert found.n_rows == N
     assert words(found) == (
-        "The expected loss of a new row of each of 2 groups is at most 0.2, if it is exchangeable with the "
+        "In each of 2 groups, the expected loss of a new row is at most 0.2, if it is exchangeable with the "
         f"calibration rows of its kind (n = 40 to {N - 40} rows, losses from 0 to B = 1)."
     )
     assert words(found.parts[0]).startswith(
@@ -123,10 +123,10 @@ def test_true_classes_have_a_guarantee_each():
     assert [(part.label, part.n_rows) for part in found.parts] == [*enumerate(COUNTS.tolist())]
     low, high = COUNTS.min(), COUNTS.max()
     assert words(found) == (
-        "The expected loss of a new row given each of 5 true classes is at most 0.25, if it is exchangeable "
+        "For each of 5 true classes, the expected loss of a new row is at most 0.25, if it is exchangeable "
         f"with the calibration rows of its kind (n = {low} to {high} rows, losses from 0 to B = 1)."
     )
-    assert "of a new row whose true class is 3 is at most 0.25" in words(found.parts[3])
+    assert "of a new row with true class 3 is at most 0.25" in words(found.parts[3])
     assert found.parts[3].name == "3"
 
 
@@ -146,20 +146,23 @@ def test_an_alpha_for_each_class_is_listed():
 @pytest.mark.filterwarnings("ignore:There are too few")
 def test_groups_and_classes_are_both_named():
     found = guarantee_of(0.2, "coverage", {"condition_on": "label", "delta": 0.1}, groups=GROUPS)
-    assert "new row of each of 3 groups given each of 5 true classes, by itself, is at most" in words(found)
+    assert words(found).startswith(
+        "In each of 3 groups and for each of 5 true classes by itself, with probability 0.9"
+    )
     assert [part.name for part in found.parts[:6]] == [*(f"{label} in 'b'" for label in range(5)), "0 in 'a'"]
-    assert "a new row of group 'b' whose true class is 1 is at most" in words(found.parts[1])
+    assert "a new row of group 'b' with true class 1 is at most" in words(found.parts[1])
     assert not found.certified
     names = [part.name for part in found.parts if not part.certified]
     listed = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     assert len(names) > 8
-    assert words(found).endswith(
-        f"There are too few rows of {listed}, so sets always hold them; {found.n_needed} would do."
+    counts = [str(part.n_rows) for part in found.parts if not part.certified]
+    listed_counts = ", ".join(counts[:8]) + (f" and {len(counts) - 8} more" if len(counts) > 8 else "")
+    assert found.warning == (
+        f"There are too few rows of {listed}, so every set includes them; at least {found.n_needed} are "
+        f"needed, and there are {listed_counts}. `exempt_classes` names classes for which nothing is "
+        "promised."
     )
-    assert (
-        found.warning
-        == f"There are too few rows of {listed}, so sets always hold them; {found.n_needed} would do."
-    )
+    assert words(found).endswith(f"and there are {listed_counts}.")
 
 
 def test_bounds_that_differ_between_parts_are_not_named():
@@ -196,7 +199,7 @@ def test_too_few_rows_are_said_with_how_many_are_needed():
 
 
 def test_the_needed_rows_are_those_that_suffice():
-    for options in ({}, {"delta": 0.1}, {"delta": 0.1, "bound": "betting"}):
+    for options in ({}, {"delta": 0.1}, {"delta": 0.1, "confidence_bound": "betting"}):
         needed = guarantee_of(0.1, options=options).n_needed
         one = orisk.RiskController(alpha=0.1, **options)
         y = PROBA[:needed].argmax(axis=1)  # nobody is missed

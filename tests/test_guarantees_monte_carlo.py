@@ -16,40 +16,20 @@ from functools import cache
 import numpy as np
 import pytest
 from control_variates import mean_and_error, standardised
+from populations import COST_TABLE, LABELS, K, Population
+from strategies import as_rule, ends_of
+from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
-from ordinalrisk.calibration.randomization import share_beyond
-from ordinalrisk.growth.rules import as_growth
+
+pytestmark = UNCHECKED
 
 DRAWS = 800
 HALF = 400  # where a small breach would show as well
 FEWER = 200  # where luck explains most, or each draw is five tests
 LARGER = Fraction(11, 10)
-K = 5
-LABELS = np.arange(K)
-COST_TABLE = [[0, 1, 1, 2, 3], [2, 0, 1, 2, 2], [4, 2, 0, 0, 1], [6, 5, 3, 0, 1], [9, 7, 5, 2, 0]]
 COVERAGE, DIVERGENCE = orisk.WeightedLoss(), orisk.DivergenceLoss()
 WEIGHTED = orisk.WeightedLoss([1, 1, 2, 3, 4])
-
-
-class Population:
-    """Cases with known label distributions, scored by a model that is wrong about them."""
-
-    def __init__(self, seed, n_cases=300, coarse=False):
-        rng = np.random.default_rng(seed)
-        centre = rng.uniform(-0.5, K - 0.5, (n_cases, 1))
-        self.truth = orisk.softmax(-((LABELS - centre) ** 2) / 2)
-        self.proba = orisk.softmax(np.log(self.truth) * 1.6 + rng.normal(0, 0.7, (n_cases, K)))
-        if coarse:
-            self.proba = np.array([rng.multinomial(4, p) for p in self.proba]) / 4
-        self.joint = self.truth / n_cases
-
-    def losses(self, loss, lower, upper):
-        """What each label of each case loses by the intervals of the cases."""
-        return loss.cost_table(K)[LABELS, np.clip(LABELS, lower[:, None], upper[:, None])]
-
-    def losses_of(self, loss, sets):
-        return self.losses(loss, sets.lower_index, sets.upper_index)
 
 
 class RiskAt:
@@ -57,7 +37,7 @@ class RiskAt:
 
     def __init__(self, population, loss, growth, *joints):
         self._population, self._loss, self._joints = population, loss, joints
-        self._levels = as_growth(growth).levels(population.proba, loss)
+        self._levels = as_rule(growth).levels(population.proba, loss)
         self._known = {}
 
     def __call__(self, tau):
@@ -67,9 +47,7 @@ class RiskAt:
         return self._known[tau]
 
     def _losses(self, tau):
-        inside = self._levels >= tau
-        lower, upper = inside.argmax(axis=1), K - 1 - inside[:, ::-1].argmax(axis=1)
-        return self._population.losses(self._loss, lower, upper)
+        return self._population.losses(self._loss, *ends_of(self._levels, tau))
 
     def surplus(self, alpha, which=0):
         """What each label of each case loses beyond the risk, at a threshold where that is nearly alpha."""
@@ -107,9 +85,14 @@ def threshold_at(controller, alpha):
 
 def risk_with_the_coin(controller, alpha, risk_at):
     """On average over the coin."""
-    threshold = threshold_at(controller, alpha)
-    share = float(share_beyond(controller.risk_curve_, Fraction(str(alpha))))
-    return (1 - share) * risk_at(threshold) + share * risk_at(math.nextafter(threshold, math.inf))
+    threshold, curve = threshold_at(controller, alpha), controller.risk_curve_
+    beyond = math.nextafter(threshold, math.inf)
+    share = 0.0
+    if math.isfinite(threshold):  # what is left of the budget is spent on rows that tie
+        budget = (curve.weight + 1) * Fraction(str(alpha)) - curve.bound
+        spent = curve.total_loss(threshold)
+        share = float((budget - spent) / (curve.total_loss(beyond) - spent))
+    return (1 - share) * risk_at(threshold) + share * risk_at(beyond)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,10 +212,10 @@ class ClusteredPopulation:
         self.cluster = np.repeat(np.arange(n_clusters), self.sizes)
         centre = rng.uniform(-0.5, K - 0.5, (n_clusters, 1))
         sharp = np.where(self.sizes > 2, 2.0, 0.6)[:, None]
-        truth = orisk.softmax(-sharp * (LABELS - centre) ** 2 / 2)
+        truth = orisk.probabilities.softmax(-sharp * (LABELS - centre) ** 2 / 2)
         label = (truth.cumsum(axis=1)[:, :-1] < rng.random((n_clusters, 1))).sum(axis=1)
         self.y = label[self.cluster]
-        self.proba = orisk.softmax(
+        self.proba = orisk.probabilities.softmax(
             (np.log(truth) * 1.3 + rng.normal(0, 0.5, (n_clusters, K)))[self.cluster]
             + rng.normal(0, 0.05, (len(self.cluster), K))
         )
@@ -364,7 +347,7 @@ def with_shifted_labels(loss, alpha, n, growth="frontier", ignored=False):
         def calibrate(rng):
             case, y = drawn(rng, population.joint, n)
             controller = orisk.RiskController(loss, alpha, growth)
-            told = {} if ignored else {"class_weight": ratio}
+            told = {} if ignored else {"class_ratios": ratio}
             return controller.calibrate(population.proba[case], y, **told), [luck(case, y)]
 
         def risks(controller, alpha):
@@ -467,7 +450,7 @@ IGNORED = {
     "labels": Setting(with_shifted_labels(WEIGHTED, 0.1, 120, ignored=True), 0.1, draws=FEWER),
 }
 
-BENTKUS = {"delta": 0.1, "bound": "hoeffding_bentkus"}
+BENTKUS = {"delta": 0.1, "confidence_bound": "hoeffding_bentkus"}
 WITH_CONFIDENCE = {
     "binomial, 100": Setting(all_alike(COVERAGE, 0.2, 100, delta=0.13), 0.2, 0.13),
     "binomial, 200": Setting(all_alike(COVERAGE, 0.2, 200, delta=0.09), 0.2, 0.09),

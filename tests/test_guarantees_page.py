@@ -9,9 +9,8 @@ from functools import partial
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from options import COMBINES
 from page_scripts import DOCS, load_script
-
-from ordinalrisk.calibration.combinations import COMBINES
 
 if not DOCS.is_dir():
     pytest.skip("the documentation is not beside the tests", allow_module_level=True)
@@ -21,6 +20,7 @@ SMALL = {
     "confidence": {"calibrations": 10, "n_rows": 400, "sizes": (200, 400)},
     "groups": {"halves": 3},
     "classes": {"halves": 2},
+    "shares": {"halves": 2},
     "clusters": {"calibrations": 3},
     "shift": {"halves": 2, "n_new": 300},
     "online": {"streams": 2, "n_before": 300, "n_after": 300, "window": 50},
@@ -91,7 +91,7 @@ def test_every_option_is_answered_for():
     assert all(f"`{other}`" in page.options_text(NUMBERS) for others in COMBINES.values() for other in others)
 
 
-@pytest.mark.filterwarnings("ignore:The predictions can hardly tell")  # from so few rows
+@pytest.mark.filterwarnings("ignore:The predictions hardly show")  # from so few rows
 @pytest.mark.parametrize("name", list(page.SECTIONS))
 def test_a_section_measures_writes_and_draws(name, small, tmp_path):
     section = page.SECTIONS[name]
@@ -166,6 +166,19 @@ class TestWhatThePageSays:
             assert risk_above(one["its own alpha"])(NUMBERS["classes"]["by_class"][one["name"]]) < 3
         worst = max(NUMBERS["classes"]["classes"][:-1], key=lambda one: one["on average"]["risk"]["mean"])
         assert worst["name"] == "Mild"
+
+    def test_a_raised_weight_protects_where_alpha_is_a_share(self):
+        shares = NUMBERS["shares"]
+        missed = {
+            way: [one[way]["protected"]["mean"] for one in shares["weights"]] for way in ("a loss", "a share")
+        }
+        assert missed["a share"] == sorted(missed["a share"], reverse=True)
+        for one in shares["weights"]:
+            excess = one["a share"]["relative"]["mean"] - shares["alpha"]
+            assert excess < 3 * one["a share"]["relative"]["se"]
+        assert shares["weights"][-1]["a loss"]["relative"]["mean"] > 1.5 * shares["alpha"]
+        for one in shares["weights"][1:]:
+            assert one["a share"]["missed"]["mean"] < one["a loss"]["missed"]["mean"]
 
     def test_clusters_matter_for_lecturers_and_hardly_for_eyes(self):
         eyes, lecturers = (

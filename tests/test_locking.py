@@ -1,19 +1,19 @@
 """One monitor at a time uses a state: the rows of every file that was accepted are counted."""
 
+import errno
+import fcntl
 import json
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import fsspec
 import pytest
+from command import PATIENT, refusal, succeeds
+from effort import PATIENCE, wait_until
 from file_formats import score_table, write_table
-from test_commands import COMMAND, refusal, succeeds
 
-from ordinalrisk.files import locking
-from ordinalrisk.files.locking import InUseError, locked
-from ordinalrisk.jobs import one_file
+from ordinalrisk import RiskMonitor
 
 LOCK = Path(".watch.json.lock")
 
@@ -39,12 +39,10 @@ def is_held(lock):
 
 def waiting_monitor():
     """A monitor that has the state and waits for its rows, which come through a pipe."""
-    command = [COMMAND, "monitor", "watch.json", "cal.json", "-", "--input-format", "csv"]
+    command = [*PATIENT, "monitor", "watch.json", "cal.json", "-", "--input-format", "csv"]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     process = subprocess.Popen(command, **pipes)
-    while not is_held(LOCK):
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.01)
+    wait_until(lambda: is_held(LOCK), still_running=lambda: process.poll() is None)
     return process
 
 
@@ -58,7 +56,7 @@ def test_a_second_monitor_is_refused_while_the_first_has_the_state(known):
     assert refusal(1, "monitor", "watch.json", "cal.json", "february.csv") == (
         "watch.json: another monitor is using it; run this command again when that one has ended."
     )
-    first.communicate(Path("january.csv").read_bytes(), timeout=60)
+    first.communicate(Path("january.csv").read_bytes(), timeout=PATIENCE)
     assert (first.returncode, rows_seen()) == (0, before + 30)
     succeeds("monitor", "watch.json", "cal.json", "february.csv")
     assert rows_seen() == before + 50
@@ -69,11 +67,23 @@ def test_a_second_monitor_is_refused_while_the_first_has_the_state(known):
 def test_a_monitor_that_was_killed_blocks_nobody(by):
     first = waiting_monitor()
     first.send_signal(by)
-    first.communicate(timeout=60)
+    first.communicate(timeout=PATIENCE)
     assert LOCK.exists() == (by == signal.SIGKILL)
     succeeds("monitor", "watch.json", "cal.json", "january.csv")
     assert rows_seen() == 30
     assert not LOCK.exists()
+
+
+def at_its_first_update(monkeypatch, do):
+    """Do this while the next monitor has its state and has seen no rows of its file."""
+    update = RiskMonitor.update
+
+    def meanwhile(monitor, *given):
+        monkeypatch.setattr(RiskMonitor, "update", update)
+        do()
+        return update(monitor, *given)
+
+    monkeypatch.setattr(RiskMonitor, "update", meanwhile)
 
 
 @pytest.mark.parametrize("state", ["watch.json", "memory://watched/state.json"])
@@ -83,14 +93,12 @@ def test_where_there_are_no_locks_a_state_that_another_changed_is_not_replaced(s
     if known:
         succeeds("monitor", state, "cal.json", "old.csv")
         before = 100
-    monkeypatch.setattr(locking, "fcntl", None)
-    finish = one_file.Predictor.finish
 
-    def meanwhile(predictor):
-        monkeypatch.setattr(one_file.Predictor, "finish", finish)
-        succeeds("monitor", state, "cal.json", "january.csv")
+    def no_locks(file, how):
+        raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(one_file.Predictor, "finish", meanwhile)
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    at_its_first_update(monkeypatch, lambda: succeeds("monitor", state, "cal.json", "january.csv"))
     assert refusal(1, "monitor", state, "cal.json", "february.csv") == (
         f"{state}: another process changed it, so nothing was saved; run this command again."
     )
@@ -99,32 +107,36 @@ def test_where_there_are_no_locks_a_state_that_another_changed_is_not_replaced(s
         fsspec.open(state).fs.rm("/watched", recursive=True)
 
 
-def test_a_lock_is_held_by_one_and_follows_links(tmp_path):
-    file, link, other = tmp_path / "file", tmp_path / "link", tmp_path / "other"
-    link.symlink_to(file)
-    with locked(file), locked(other):
-        for path in (file, link):
-            with pytest.raises(InUseError), locked(path):
-                pass
-        assert (tmp_path / ".file.lock").exists()
-    with locked(link):
-        pass
-    assert [path.name for path in tmp_path.glob(".*")] == []
+def test_a_lock_is_that_of_one_state_and_follows_links(monkeypatch):
+    Path("link.json").symlink_to("watch.json")
+
+    def use_others():
+        for name in ("watch.json", "link.json"):
+            assert "another monitor is using it" in refusal(1, "monitor", name, "cal.json", "january.csv")
+        succeeds("monitor", "other.json", "cal.json", "january.csv")
+
+    at_its_first_update(monkeypatch, use_others)
+    succeeds("monitor", "watch.json", "cal.json", "february.csv")
+    succeeds("monitor", "link.json", "cal.json", "january.csv")
+    assert (rows_seen(), rows_seen("other.json")) == (50, 30)
+    assert not [*Path().glob(".*")]
 
 
-def test_a_lock_whose_file_was_removed_by_another_is_taken_anew(tmp_path, monkeypatch):
+def test_a_lock_whose_file_was_removed_by_another_is_taken_anew(monkeypatch):
     """The other removes the file after we opened it and before we lock it."""
-    lock, flock, names = tmp_path / ".file.lock", locking.fcntl.flock, []
+    flock, there = fcntl.flock, []
 
     def removed_before(file, how):
-        if not names:
-            lock.unlink()
-        names.append(lock.exists())
+        if not there:
+            LOCK.unlink()
+        there.append(LOCK.exists())
         flock(file, how)
 
-    monkeypatch.setattr(locking.fcntl, "flock", removed_before)
-    with locked(tmp_path / "file"):
-        assert lock.exists()
-        with pytest.raises(InUseError), locked(tmp_path / "file"):
-            pass
-    assert names == [False, True, True]
+    def another():
+        assert there == [False, True]
+        assert "another monitor is using it" in refusal(1, "monitor", "watch.json", "cal.json", "january.csv")
+
+    monkeypatch.setattr(fcntl, "flock", removed_before)
+    at_its_first_update(monkeypatch, another)
+    succeeds("monitor", "watch.json", "cal.json", "february.csv")
+    assert rows_seen() == 20

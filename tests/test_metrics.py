@@ -19,7 +19,6 @@ from ordinalrisk import (
     WeightedLoss,
     metrics,
 )
-from ordinalrisk.losses.kinds import as_loss
 from ordinalrisk.metrics import Estimate
 
 # Six rows, four classes. Class "severe" has no rows, "none" is always covered.
@@ -179,7 +178,7 @@ def test_missing_labels_are_an_error_wherever_labels_are_taken():
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_losses_are_those_of_the_nearest_end(loss):
     y, sets = random_rows(300, 4)
-    table = as_loss(loss).cost_table(4)
+    table = RiskController(loss).loss.cost_table(4)
     expected = [row_cost(table, *row) for row in zip(y, sets.lower_index, sets.upper_index, strict=True)]
     assert metrics.losses(y, sets, loss).tolist() == expected
     assert metrics.risk(y, sets, loss) == pytest.approx(mean(expected), rel=1e-12)

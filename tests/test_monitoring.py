@@ -1,4 +1,4 @@
-"""The monitor rings falsely with probability delta at most over all time, and soon when the risk has grown.
+"""False alarms have probability at most delta over all time, and a grown risk soon raises the alarm.
 
 Streams of losses are simulated straight into the two functions that the class computes its evidence with, one
 test states that the class does so, and one that they never exceed the evidence in exact arithmetic.
@@ -10,10 +10,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from saved_documents import rewrite, with_digests
+from test_drift import alarms
 
 import ordinalrisk as orisk
-from ordinalrisk.sequential import monitor as monitoring
-from ordinalrisk.sequential.monitor import RiskMonitor, _bet_sizes, _evidence, _factors, _wealth_after
+from ordinalrisk import RiskMonitor
+from ordinalrisk.calibration.score_counts import score_counts, two_sample_p_value
+from ordinalrisk.sequential import bets, drift
+from ordinalrisk.sequential.bets import bet_factors, bet_sizes, evidence_after, wealth_after
 
 COST_TABLE = [[0, 1, 1, 2, 3], [2, 0, 1, 2, 2], [4, 2, 0, 0, 1], [6, 5, 3, 0, 1], [9, 7, 5, 2, 0]]
 LOSSES = {
@@ -36,12 +40,13 @@ def intervals(n, seed=0, K=5):
 def state(monitor):
     return (
         monitor.n_rows_,
-        monitor.risk_,
+        (monitor.risk_, monitor.recent_risk_, monitor._run.lowest),
         monitor.evidence_,
         monitor.p_value_,
         monitor.alarm_,
         monitor.alarm_row_,
-        monitor._wealth.tolist(),
+        monitor.rise_row_,
+        monitor._run.wealth.tolist(),
     )
 
 
@@ -52,13 +57,13 @@ def first_alarms(rows, streams, alpha, delta, risk, size=1, seed=0):
     """
     rng = np.random.default_rng(seed)
     claim = Fraction(alpha)
-    sizes = _bet_sizes(claim)
-    factors = np.array([_factors(-claim, sizes), _factors(Fraction(size) - claim, sizes)]).T
+    sizes = bet_sizes(claim)
+    factors = np.array([bet_factors(-claim, sizes), bet_factors(Fraction(size) - claim, sizes)]).T
     wealth, alarm = np.zeros((len(sizes), streams)), np.zeros(streams, int)
     for row in range(1, rows + 1):
         lost = rng.random(streams) < risk(row) / float(Fraction(size))
-        wealth = _wealth_after(wealth, factors[:, lost.astype(int)], row)
-        alarm[(alarm == 0) & (_evidence(wealth, row) >= 1 / delta)] = row
+        wealth = wealth_after(wealth, factors[:, lost.astype(int)], row)
+        alarm[(alarm == 0) & (evidence_after(wealth, row) >= 1 / delta)] = row
     return alarm
 
 
@@ -98,7 +103,7 @@ def test_evidence_never_exceeds_the_exact_one_and_hardly_falls_short(loss, alpha
     y, sets = intervals(60)
     monitor = RiskMonitor(loss, alpha)
     claim, table, bound = Fraction(str(alpha)), loss.exact_costs(5), loss.bound(5)
-    sizes = _bet_sizes(claim / bound)
+    sizes = bet_sizes(claim / bound)
     assert all(0 < size * claim / bound <= Fraction(1, 2) for size in sizes)
     wealth = [Fraction(0)] * len(sizes)
     kept, total, peak = Fraction(1), Fraction(0), Fraction(1)
@@ -120,7 +125,7 @@ def test_evidence_never_exceeds_the_exact_one_and_hardly_falls_short(loss, alpha
 
 def test_what_is_not_bet_yet_is_rounded_down_too():
     for row in range(1, 2_000):
-        assert Fraction(float(_evidence(np.zeros(4), row))) < Fraction(1, 2) * Fraction(1000, 1000 + row)
+        assert Fraction(float(evidence_after(np.zeros(4), row))) < Fraction(1, 2) * Fraction(1000, 1000 + row)
 
 
 @CASES
@@ -130,7 +135,7 @@ def test_no_bet_gains_on_average_while_the_claim_holds(loss, alpha):
     costs, bound = loss.cost_table(5), float(loss.bound(5))
     worst = np.unravel_index(costs.argmax(), costs.shape)
     share = alpha / bound
-    factors = monitor._bets.factors
+    factors = monitor._run.factors
     mean = share * factors(*worst) + (1 - share) * factors(0, 0)
     assert (mean < 1).all()
     assert mean == pytest.approx(np.ones(len(mean)), rel=1e-13)
@@ -140,15 +145,15 @@ def test_the_class_computes_what_was_simulated():
     y, sets = intervals(200)
     monitor = RiskMonitor("coverage", "0.3", delta=0.01)
     monitor.update(y, sets)
-    sizes = _bet_sizes(Fraction(3, 10))
-    factors = np.array([_factors(Fraction(-3, 10), sizes), _factors(Fraction(7, 10), sizes)]).T
+    sizes = bet_sizes(Fraction(3, 10))
+    factors = np.array([bet_factors(Fraction(-3, 10), sizes), bet_factors(Fraction(7, 10), sizes)]).T
     wealth, peak, alarm = np.zeros((len(sizes), 2)), 1.0, None  # the same stream twice
     for row, missed in enumerate(~sets.contains(y), start=1):
-        wealth = _wealth_after(wealth, factors[:, [int(missed)] * 2], row)
-        evidence = _evidence(wealth, row)
+        wealth = wealth_after(wealth, factors[:, [int(missed)] * 2], row)
+        evidence = evidence_after(wealth, row)
         peak = max(peak, evidence[0])
         alarm = row if alarm is None and evidence[1] >= 100 else alarm
-    assert monitor._wealth.tolist() == wealth[:, 0].tolist()
+    assert monitor._run.wealth.tolist() == wealth[:, 0].tolist()
     assert (monitor.evidence_, monitor.p_value_) == (evidence[0], 1 / peak)
     assert monitor.alarm_row_ == alarm is not None
 
@@ -163,7 +168,7 @@ def test_batches_of_any_size_are_rows_one_by_one(loss, alpha, monkeypatch):
     assert state(single) == state(whole)
     assert answers.index(True) + 1 == whole.alarm_row_
     assert all(answers[whole.alarm_row_ :]), "the alarm stays"
-    monkeypatch.setattr(monitoring, "_ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(bets, "_ROWS_AT_ONCE", 7)
     cut = RiskMonitor(loss, alpha)
     cut.update(y[:40], sets[:40])
     cut.update(y[40:40], sets[40:40])
@@ -296,6 +301,157 @@ def test_labels_have_names_and_the_alarm_is_told():
     assert "no alarm, p-value 1 after 1 rows, mean loss 0" in repr(quiet)
 
 
+def test_when_the_loss_began_to_rise_is_where_its_excess_was_lowest():
+    rows = []
+    for seed in range(21):
+        rng = np.random.default_rng(seed)
+        missed = rng.random(3_000) < np.where(np.arange(3_000) < 2_000, 0.08, 0.3)
+        monitor = RiskMonitor(alpha=0.1, delta="1e-6")
+        sets = orisk.IntervalSet([0] * 3_000, [1] * 3_000, classes=range(3))
+        assert monitor.rise_row_ is None
+        assert monitor.update(np.where(missed, 2, 0), sets)
+        excess = np.cumsum(missed[: monitor.alarm_row_] - 0.1).round(9)
+        assert monitor.rise_row_ == len(excess) - excess[::-1].argmin() + 1
+        rows.append(monitor.rise_row_)
+        assert monitor.recent_risk_ == missed[-500:].mean()
+        assert missed[monitor.rise_row_ - 1], "it begins with a loss"
+    assert abs(np.median(rows) - 2_000) < 30
+
+
+def clustered_misses(rng, n, risk, size=5):
+    """Clusters of 1 to ``size`` rows: the chance of a miss is that of a row, all rows of some are missed."""
+    sizes = rng.integers(1, size + 1, n)
+    return np.repeat(np.arange(n), sizes), np.repeat(rng.random(n) < risk, sizes)
+
+
+def test_false_alarms_with_clusters_are_as_rare_as_promised():
+    """One factor for each cluster keeps the promise; rows of these clusters, taken one by one, break it."""
+    delta, streams, n = 0.2, 300, 400
+    rung = {True: 0, False: 0}
+    sets = orisk.IntervalSet([0] * 5 * n, [0] * 5 * n, classes=range(2))
+    for seed in range(streams):
+        clusters, missed = clustered_misses(np.random.default_rng(seed), n, 0.2)
+        for by_cluster in rung:
+            monitor = RiskMonitor(alpha=0.2, delta=delta)
+            given = {"clusters": clusters} if by_cluster else {}
+            rung[by_cluster] += monitor.update(missed.astype(int), sets[: len(missed)], **given)
+    assert rung[True] / streams <= delta + 3 * math.sqrt(delta * (1 - delta) / streams)
+    assert rung[True] > 0
+    assert rung[False] / streams > delta + 3 * math.sqrt(delta * (1 - delta) / streams)
+
+
+def test_a_risk_of_clusters_that_is_a_tenth_too_large_is_found():
+    rung, n = 0, 6_000
+    sets = orisk.IntervalSet([0] * 2 * n, [0] * 2 * n, classes=range(2))
+    for seed in range(30):
+        clusters, missed = clustered_misses(np.random.default_rng(seed), n, 0.22, size=2)
+        rung += RiskMonitor(alpha=0.2, delta=0.2).update(
+            missed.astype(int), sets[: len(missed)], clusters=clusters
+        )
+    assert rung / 30 > 0.6
+
+
+@CASES
+def test_a_cluster_is_a_row_with_the_mean_loss_of_its_rows(loss, alpha):
+    y, sets = intervals(60)
+    doubled = orisk.IntervalSet(
+        np.repeat(sets.lower_index, 2), np.repeat(sets.upper_index, 2), classes=range(5)
+    )
+    by_row, by_cluster = RiskMonitor(loss, alpha), RiskMonitor(loss, alpha)
+    by_row.update(y, sets)
+    order = np.r_[0:120:2, np.random.default_rng(0).permutation(np.r_[1:120:2])]
+    by_cluster.update(np.repeat(y, 2)[order], doubled[order], clusters=order // 2)
+    assert state(by_cluster) == state(by_row)
+
+
+def test_whole_clusters_in_any_batches_are_one_run_and_are_saved(tmp_path):
+    y, sets = intervals(90)
+    clusters = np.repeat([f"patient {i}" for i in range(30)], 3)
+    whole, parted = RiskMonitor("divergence", 0.1), RiskMonitor("divergence", 0.1)
+    assert whole.update(y, sets, clusters=clusters)
+    for start, stop in [(0, 3), (3, 60), (60, 60), (60, 90)]:
+        parted.update(y[start:stop], sets[start:stop], clusters=clusters[start:stop])
+        parted.save(tmp_path / "monitor.json")
+        parted = RiskMonitor.load(tmp_path / "monitor.json")
+    assert state(parted) == state(whole)
+    assert parted.n_rows_ == 30
+    means = [
+        orisk.metrics.losses(y, sets, "divergence")[clusters == name].mean()
+        for name in dict.fromkeys(clusters)
+    ]
+    assert parted.risk_ == pytest.approx(np.mean(means))
+    assert "patient" not in (tmp_path / "monitor.json").read_text(), "only digests of names are kept"
+    before = state(parted)
+    for name, given in [("patient 29", {"clusters": ["new", "patient 29"]}), ("begun with clusters", {})]:
+        with pytest.raises(ValueError, match=name):
+            parted.update([0, 0], sets[:2], **given)
+        assert state(parted) == before
+    monitor = RiskMonitor()
+    monitor.update(y, sets)
+    with pytest.raises(ValueError, match="begun without clusters"):
+        monitor.update(y, sets, clusters=clusters)
+
+
+def test_the_name_of_a_cluster_is_the_same_in_files_of_every_format():
+    monitor = RiskMonitor(classes=range(5))
+    _, sets = intervals(1)
+    monitor.update([0], sets, clusters=[7])
+    for same in ("7", 7.0):
+        with pytest.raises(ValueError, match="a cluster that was watched before"):
+            monitor.update([0], sets, clusters=[same])
+
+
+@pytest.mark.parametrize("late", ["by chance", "without a loss"])
+def test_late_labels_are_fine_if_it_is_chance_which_come_late(late):
+    """Rows are watched as labels arrive. If misses become known first, false alarms are no longer rare."""
+    delta, streams, n = 0.2, 400, 1_500
+    rung, sets = 0, orisk.IntervalSet([0] * n, [0] * n, classes=range(2))
+    for seed in range(streams):
+        rng = np.random.default_rng(seed)
+        missed = rng.random(n) < 0.2
+        delay = rng.exponential(200, n) * (True if late == "by chance" else ~missed)
+        rung += RiskMonitor(alpha=0.2, delta=delta).update(
+            missed[np.argsort(np.arange(n) + delay)].astype(int), sets
+        )
+    rare = delta + 3 * math.sqrt(delta * (1 - delta) / streams)
+    assert rung / streams <= rare if late == "by chance" else rung / streams > rare
+
+
+def test_fingerprints_are_kept_and_known_again(tmp_path):
+    monitor = RiskMonitor(classes=range(3))
+    monitor.remember("ab" * 32, 7)
+    monitor.save(tmp_path / "monitor.json")
+    monitor = RiskMonitor.load(tmp_path / "monitor.json")
+    with pytest.raises(ValueError, match=r"These 7 rows were watched before.*again=True"):
+        monitor.remember("ab" * 32, 7)
+    monitor.remember("ab" * 32, 7, again=True)
+    monitor.remember("cd" * 32, 7)
+    assert len(monitor.files_) == 3
+    for bad in [("ab", 7), ("ab" * 32, 0), ("AB" * 32, 7), (None, 7)]:
+        with pytest.raises(ValueError, match="must be"):
+            monitor.remember(*bad)
+
+
+def test_a_monitor_of_schema_1_goes_on(tmp_path):
+    path = tmp_path / "monitor.json"
+    y, sets = intervals(40)
+    monitor = RiskMonitor(alpha=0.1, classes=range(5))
+    monitor.update(y[:20] * 0, orisk.IntervalSet([0] * 20, [0] * 20, classes=range(5)))
+    monitor.save(path)
+    document = json.loads(path.read_text()) | {"schema_version": 1}
+    for name in ("lowest", "recent", "rise_row", "clusters", "files"):
+        del document[name]
+    path.write_text(json.dumps(with_digests(document)))
+    old = RiskMonitor.load(path)
+    assert math.isnan(old.recent_risk_)
+    assert old.files_ == []
+    for each in (old, monitor):
+        assert each.update(y, sets)
+    assert state(old)[2:] == state(monitor)[2:]
+    assert (old.n_rows_, old.risk_) == (60, monitor.risk_)
+    assert old.rise_row_ > 20
+
+
 BAD_FIELDS = {
     "loss": {"kind": "unknown"},
     "classes": "01234",
@@ -306,6 +462,11 @@ BAD_FIELDS = {
     "wealth": ["0x1p+0"],
     "peak": "0x1p-1",
     "alarm_row": 999,
+    "rise_row": 999,
+    "lowest": {"n_rows": 41, "total_loss": "0"},
+    "recent": ["1"] * 41,
+    "clusters": [],
+    "files": [{"n_rows": 0, "blake3": "0" * 64}],
 }
 
 
@@ -321,6 +482,13 @@ BAD_FIELDS = {
         ("peak", "nan"),
         ("alarm_row", None),
         ("alarm_row", 0),
+        ("rise_row", 0),
+        ("lowest", {"n_rows": 1, "total_loss": "41"}),
+        ("lowest", {"n_rows": 0, "total_loss": "1"}),
+        ("recent", ["-1"]),
+        ("clusters", ["patient"] * 40),
+        ("clusters", ["0" * 16] * 40),
+        ("files", [{"n_rows": 1, "blake3": "0"}]),
         ("classes", [0, 1, None, 3, 4]),
     ],
 )
@@ -330,12 +498,9 @@ def test_a_document_that_can_not_be_is_refused_by_its_field(field, bad, tmp_path
     monitor = RiskMonitor(alpha=0.1)
     assert monitor.update(y, sets)
     monitor.save(path)
-    document = json.loads(path.read_text())
-    assert set(BAD_FIELDS) == set(monitoring.SCHEMA.fields)
-    values = {name: document[name] for name in monitoring.SCHEMA.fields}
     if field == "wealth" and bad == "nan":
-        bad = [bad, *values["wealth"][1:]]
-    monitoring.SCHEMA.write(values | {field: bad}, path)
+        bad = [bad, *json.loads(path.read_text())["wealth"][1:]]
+    assert rewrite(path, **{field: bad}) == set(BAD_FIELDS)
     with pytest.raises(ValueError, match=f"field '{field}' is not valid"):
         RiskMonitor.load(path)
 
@@ -349,3 +514,41 @@ def test_classes_that_are_no_json_are_not_saved(tmp_path):
         with pytest.raises(ValueError, match="can't be saved"):
             monitor.save(tmp_path / "monitor.json")
     assert not list(tmp_path.iterdir())
+
+
+def test_p_values_of_drift_are_uniform_and_independent(monkeypatch):
+    """The heart of the guarantee, however often scores tie: a tenth more small ones would be found."""
+    found, win = [], drift.bet_factors
+    monkeypatch.setattr(drift, "bet_factors", lambda p: found.append(p) or win(p))
+    alarms(400, 60, 0.2, n_rows=100)
+    p_values = np.array(found).reshape(400, 100)
+    shares = np.bincount((p_values * 10).astype(int).ravel(), minlength=10) / p_values.size
+    assert abs(shares - 0.1).max() < 0.006  # the standard error is 0.0015
+    assert abs(np.corrcoef(p_values, rowvar=False)[np.triu_indices(100, 1)].mean()) < 0.002
+    in_stream = p_values.mean(axis=1)  # its variance would be larger if they went together
+    assert in_stream.var() == pytest.approx(1 / 12 / 100, rel=0.25)
+
+
+def test_bets_on_p_values_that_are_uniform_win_nothing_on_average():
+    points, weights = np.polynomial.legendre.leggauss(8)  # exact for polynomials up to degree 15
+    factors = np.array([drift.bet_factors((1 + point) / 2) for point in points])
+    mean = weights @ factors / 2
+    assert (mean < 1).all()
+    assert mean == pytest.approx(np.ones(len(mean)), abs=1e-13)
+    assert (np.array([drift.bet_factors(p) for p in np.linspace(0, 1, 101)]) >= 0).all()
+
+
+@pytest.mark.parametrize(("n", "m"), [(50, 30), (400, 100)])
+def test_a_note_about_scores_is_false_as_rarely_as_its_p_value_says(n, m):
+    """Not above its level, and not far below it, so that files which differ are found."""
+    rng = np.random.default_rng(n)
+
+    def p_value(shift=0.0):
+        proba = rng.dirichlet([6 - shift, 2, 1], n + m)
+        old = score_counts(rng.dirichlet([6, 2, 1], n))
+        return two_sample_p_value(old, score_counts(proba[:m]))
+
+    same = np.array([p_value() for _ in range(2_000)])
+    for level in (0.2, 0.05):
+        assert level / 4 < (same <= level).mean() <= level + 3 * math.sqrt(level * (1 - level) / 2_000)
+    assert (np.array([p_value(3) for _ in range(100)]) < 0.001).mean() > (0.5 if n > 100 else 0.1)

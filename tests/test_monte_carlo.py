@@ -7,22 +7,19 @@ of ``n alpha`` instead of ``(n + 1) alpha - B`` is caught.
 """
 
 import math
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
 import pytest
 from control_variates import mean_and_error, standardised
-from strategies import RULE_NAMES
+from populations import COST_TABLE, Population
+from strategies import RULE_NAMES, as_rule, ends_of
 
 import ordinalrisk as orisk
-from ordinalrisk.growth.rules import as_growth
-from ordinalrisk.inputs.numbers import as_fraction
 
 pytestmark = pytest.mark.no_cover  # so many draws take twice as long if coverage is measured
 DRAWS = 400
-K = 5
-LABELS = np.arange(K)
-COST_TABLE = [[0, 1, 1, 2, 3], [2, 0, 1, 2, 2], [4, 2, 0, 0, 1], [6, 5, 3, 0, 1], [9, 7, 5, 2, 0]]
 LOSSES = {
     "coverage": (orisk.WeightedLoss(), 0.2, 40),
     "weighted": (orisk.WeightedLoss([1, 1, 2, 3, 4]), 0.1, 60),
@@ -33,29 +30,12 @@ LOSSES = {
 }
 
 
-class Population:
-    """Cases with known label distributions, scored by a model that is wrong about them."""
-
-    def __init__(self, n_cases=3_000, seed=0):
-        rng = np.random.default_rng(seed)
-        self.rng = rng
-        centre = rng.uniform(-0.5, K - 0.5, (n_cases, 1))
-        self.truth = orisk.softmax(-((LABELS - centre) ** 2) / 2)
-        self.proba = orisk.softmax(np.log(self.truth) * 1.6 + rng.normal(0, 0.7, (n_cases, K)))
-        self.cumulative = self.truth.cumsum(axis=1)
-
-    def draw(self, n):
-        """Cases and labels of them."""
-        case = self.rng.integers(0, len(self.proba), n)
-        return case, (self.cumulative[case, :-1] < self.rng.random((n, 1))).sum(axis=1)
-
-
 class KnownRisk:
     """The expected loss of a new case at any threshold."""
 
     def __init__(self, population, loss, growth):
-        self._truth, self._costs = population.truth, loss.cost_table(K)
-        self._levels = as_growth(growth).levels(population.proba, loss)
+        self._population, self._truth, self._loss = population, population.truth, loss
+        self._levels = as_rule(growth).levels(population.proba, loss)
         stops = np.sort(self._levels, axis=1).T
         at_stops = np.array([self._of_cases(self.losses(stop[:, None])) for stop in stops])
         steps = np.diff(at_stops, axis=0, append=at_stops[-1:])  # the loss of a case rises beyond its stops
@@ -68,14 +48,12 @@ class KnownRisk:
 
     def losses(self, threshold):
         """What each label of each case loses."""
-        inside = self._levels >= threshold
-        lower, upper = inside.argmax(axis=1), K - 1 - inside[:, ::-1].argmax(axis=1)
-        return self._costs[LABELS, np.clip(LABELS, lower[:, None], upper[:, None])]
+        return self._population.losses(self._loss, *ends_of(self._levels, threshold))
 
     def surplus(self, alpha):
         """What each label of each case loses beyond the risk where that is alpha, in standard deviations."""
         losses = self.losses(self._stops[np.searchsorted(self._risks, alpha)])
-        return standardised(losses - self._of_cases(losses).mean(), self._truth / len(self._truth))
+        return standardised(losses - self._of_cases(losses).mean(), self._population.joint)
 
     def _of_cases(self, losses):
         return (self._truth * losses).sum(axis=1)
@@ -96,7 +74,7 @@ def draw_calibrations(population, loss, alpha, n, growth):
 
 @cache
 def draw_named(name, growth):
-    return draw_calibrations(Population(seed=11), *LOSSES[name], growth)
+    return draw_calibrations(Population(seed=11, n_cases=3_000), *LOSSES[name], growth)
 
 
 @pytest.mark.parametrize("growth", RULE_NAMES)
@@ -109,7 +87,7 @@ def test_expected_loss_is_at_most_alpha_and_at_least_the_lower_bound(name, growt
     assert 3 * error < 0.03 * alpha, "the test would not see a small breach"
     assert expected <= alpha + 3 * error
     curves = [controller.risk_curve_ for controller in controllers]
-    budgets = [(curve.n_rows + 1) * as_fraction(alpha) - curve.bound for curve in curves]
+    budgets = [(curve.n_rows + 1) * Fraction(str(alpha)) - curve.bound for curve in curves]
     assert all(curve.total_loss(math.inf) > budget for curve, budget in zip(curves, budgets, strict=True))
     slack = [(curve.most_tied + 2) * curve.bound / (curve.n_rows + 1) for curve in curves]
     assert expected >= alpha - float(np.mean(slack)) - 3 * error
@@ -121,7 +99,7 @@ def test_a_slightly_larger_budget_would_be_caught(name, growth):
     """The threshold of ``n alpha`` in place of ``(n + 1) alpha - B`` breaks the promise, visibly."""
     _, alpha, n = LOSSES[name]
     controllers, luck, risk = draw_named(name, growth)
-    budget = n * as_fraction(alpha)
+    budget = n * Fraction(str(alpha))
     thresholds = [controller.risk_curve_.first_level_above(budget) for controller in controllers]
     expected, error = mean_and_error(risk(thresholds), luck)
     assert expected > alpha + 3 * error
@@ -133,14 +111,14 @@ def test_coverage_is_exact_without_ties(growth):
     _, alpha, n = LOSSES["coverage"]
     controllers, luck, risk = draw_named("coverage", growth)
     expected, error = mean_and_error(risk([controller.threshold_ for controller in controllers]), luck)
-    assert abs(expected - math.floor((n + 1) * as_fraction(alpha)) / (n + 1)) < 4 * error
+    assert abs(expected - math.floor((n + 1) * Fraction(str(alpha))) / (n + 1)) < 4 * error
 
 
 @pytest.mark.parametrize("growth", RULE_NAMES)
 def test_heavy_ties_only_make_it_safer(growth):
     """Scores rounded to quarters: whole crowds step at one level, and still the risk is at most alpha."""
     rng = np.random.default_rng(14)
-    population = Population(seed=15)
+    population = Population(seed=15, n_cases=3_000)
     population.proba = rng.multinomial(4, [0.1, 0.2, 0.4, 0.2, 0.1], size=len(population.proba)) / 4
     alpha = 0.12
     controllers, luck, risk = draw_calibrations(population, orisk.DivergenceLoss(), alpha, 60, growth)

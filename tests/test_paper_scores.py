@@ -9,7 +9,7 @@ import pytest
 
 from reproduction import diabetic_retinopathy, simulated, utkface
 from reproduction import run as reproduction
-from reproduction.protocol import run_trials, summarise
+from reproduction.protocol import means_over_trials, run_trials
 from reproduction.run import reproduce
 from reproduction.scores import read_scores
 from reproduction.tables import published_table, weight_table
@@ -148,7 +148,7 @@ SIZES = {
 def test_set_sizes_of_the_growth_rules(name, scenario):
     alpha, sizes = SIZES[name, scenario]
     scores = scores_of(name)
-    results = summarise(
+    results = means_over_trials(
         run_trials(
             scores.proba("softmax"),
             scores.y,

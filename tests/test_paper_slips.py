@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 from pages import ROOT
 from strategies import LOSSES, RULE_NAMES, exact_losses
+from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
 from benchmarks import literal, slips
+
+pytestmark = UNCHECKED
 
 NOTE = ROOT / "docs" / "design" / "paper-slips.md"
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 import ordinalrisk as orisk
-from ordinalrisk.inputs.matrix import as_matrix
 from ordinalrisk.probabilities import (
     from_cumulative,
     from_cumulative_logits,
@@ -23,6 +22,11 @@ from ordinalrisk.probabilities import (
 )
 
 MAKERS = [softmax, min_shift, from_cumulative, from_cumulative_logits]
+
+
+def levels(proba):
+    """Levels of labels, for which probabilities are read as they are for sets."""
+    return orisk.FrontierGrowth().levels(proba)
 
 
 def exactly(value):
@@ -83,7 +87,6 @@ def test_softmax_is_float64_and_leaves_its_input_alone(dtype):
 
 
 def test_softmax_is_a_public_name():
-    assert orisk.softmax is softmax
     assert orisk.probabilities.softmax is softmax
 
 
@@ -279,13 +282,13 @@ def test_values_that_are_not_finite_are_an_error(maker, value):
     ],
     ids=["1-D", "0-D", "3-D", "no rows", "ragged", "text", "complex"],
 )
-@pytest.mark.parametrize("maker", [*MAKERS, as_matrix], ids=lambda maker: maker.__name__)
+@pytest.mark.parametrize("maker", [*MAKERS, levels], ids=lambda maker: maker.__name__)
 def test_what_is_no_matrix_is_an_error(maker, values, message):
     with pytest.raises(ValueError, match=message):
         maker(values)
 
 
-@pytest.mark.parametrize("maker", [softmax, min_shift, as_matrix], ids=lambda maker: maker.__name__)
+@pytest.mark.parametrize("maker", [softmax, min_shift, levels], ids=lambda maker: maker.__name__)
 def test_one_column_is_an_error(maker):
     with pytest.raises(ValueError, match=r"at least 2 columns, one for each class; got shape \(3, 1\)"):
         maker([[1.0], [2.0], [3.0]])
@@ -297,26 +300,9 @@ def test_no_column_is_an_error(maker):
         maker(np.zeros((3, 0)))
 
 
-# as_matrix
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_as_matrix_gives_back_a_float_array_itself(dtype):
-    values = np.ones((4, 3), dtype)
-    assert as_matrix(values) is values
-
-
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.uint64, np.longdouble, ">f8", ">f4", object])
-def test_as_matrix_turns_other_numbers_into_native_float64(dtype):
-    values = np.array([[0, 1], [1, 0]], dtype)
-    matrix = as_matrix(values)
-    assert matrix.dtype == np.dtype(np.float64)
-    assert matrix.tolist() == [[0, 1], [1, 0]]
-
-
-def test_as_matrix_names_the_argument_in_its_messages():
-    with pytest.raises(ValueError, match=r"^scores must have shape"):
-        as_matrix([1.0], "scores")
+def test_probabilities_may_be_numbers_of_any_type(dtype):
+    assert levels(np.array([[0, 1], [1, 0]], dtype)).tolist() == [[0, math.inf], [math.inf, 0]]
 
 
 # the largest numbers
@@ -379,28 +365,28 @@ NO_NUMBERS = {
 @pytest.mark.parametrize("values", NO_NUMBERS.values(), ids=NO_NUMBERS)
 def test_what_is_no_number_is_refused(values):
     with pytest.raises(ValueError, match=r"proba must hold numbers"):
-        as_matrix(values)
+        levels(values)
 
 
 NUMBERS = {
     "arrow decimal": pa.table({"a": [decimal.Decimal("0.5")], "b": [0.5]}),
     "arrow whole": pa.table({"a": [1], "b": [False]}),
     "fraction": as_objects(Fraction(1, 2)),
-    "truth value": as_objects(np.bool_(True)),
+    "truth value": np.array([[np.bool_(True), 0]], object),
     "numpy float": as_objects(np.float32(0.5)),
 }
 
 
 @pytest.mark.parametrize("values", NUMBERS.values(), ids=NUMBERS)
 def test_numbers_of_any_type_are_taken(values):
-    assert as_matrix(values)[0, 0] in (0.5, 1.0)
+    assert levels(values).tolist() in ([[math.inf, 0.5]], [[math.inf, 0]])
 
 
 @pytest.mark.parametrize(
     "values",
     [
         pa.table({"a": [0.5, None], "b": [0.5, 0.5]}),
-        pa.table({"a": pa.array([None, None]), "b": [0.5, 0.5]}),
+        pa.table({"b": [0.5, 0.5], "a": pa.array([None, None])}),
         pd.DataFrame({"a": [0.5, pd.NA], "b": [0.5, 0.5]}),
         pd.DataFrame({"a": [0.5, pd.NA], "b": [0.5, 0.5]}, dtype="Float64"),
         pl.DataFrame({"a": [0.5, None], "b": [0.5, 0.5]}),
@@ -408,7 +394,8 @@ def test_numbers_of_any_type_are_taken(values):
     ids=lambda frame: type(frame).__module__,
 )
 def test_a_missing_number_is_nan(values):
-    assert np.isnan(as_matrix(values)[1, 0])
+    with pytest.raises(ValueError, match=r"proba has a NaN value at row (1, column 0|0, column 1)"):
+        levels(values)
 
 
 @pytest.mark.parametrize(

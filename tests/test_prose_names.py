@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 import pytest
 import typer
+from command import APP, COMMANDS
 from pages import BUILT, PAGES, ROOT, code_in_sentences, name_of
 
 import ordinalrisk
-from ordinalrisk.cli import app
 from reproduction.command import app as reproduction
 
 OTHER_TEXTS = (
@@ -31,10 +31,9 @@ OTHER_TEXTS = (
 )
 TEXTS = [*PAGES, *sorted({path for pattern in OTHER_TEXTS for path in ROOT.glob(pattern)} - {*PAGES})]
 NAMESPACES = ("datasets", "metrics", "plots", "probabilities", "report", "shift")
-COMMANDS = typer.main.get_command(app).commands
 OPTIONS = {
     option
-    for command in (*COMMANDS.values(), *map(typer.main.get_command, (app, reproduction)))
+    for command in (*COMMANDS.values(), APP, typer.main.get_command(reproduction))
     for parameter in command.params
     for option in (*parameter.opts, *parameter.secondary_opts, "--help")
 }
@@ -48,6 +47,8 @@ def public_parameters():
     for home in (ordinalrisk, *(import_module(f"ordinalrisk.{name}") for name in NAMESPACES)):
         for name in home.__all__:
             thing = getattr(home, name)
+            if inspect.isclass(thing) and issubclass(thing, Exception):  # its methods are Python's
+                continue
             members = inspect.getmembers(thing, callable) if inspect.isclass(thing) else []
             for called, each in [(name, thing), *members]:
                 if callable(each) and not called.startswith("_"):

@@ -5,12 +5,11 @@ import numpy as np
 import pytest
 import sklearn.neural_network
 
-from ordinalrisk import DivergenceLoss, IntervalSet, RiskController, WeightedLoss, metrics
+from ordinalrisk import DivergenceLoss, IntervalSet, PaperGrowth, RiskController, WeightedLoss, metrics
 from ordinalrisk.datasets import simulated_classes
-from ordinalrisk.growth.rules import GrowthRule, PaperGrowth
 from reproduction import simulated
 from reproduction.figures import example_rows
-from reproduction.protocol import Outcome, Summary, halves, run_trials, summarise
+from reproduction.protocol import Outcome, TrialMeans, halves, means_over_trials, run_trials
 
 SCENARIOS = {"equal": WeightedLoss(), "far": DivergenceLoss()}
 GROWTHS = ["paper", "frontier"]
@@ -60,12 +59,16 @@ def test_every_cell_is_a_calibration_of_its_own():
     assert trial == 2
 
 
-def test_levels_are_computed_once_for_all_trials(monkeypatch):
+def test_levels_are_computed_once_for_all_trials():
     calls = []
-    levels = GrowthRule.levels
-    monkeypatch.setattr(GrowthRule, "levels", lambda *args: calls.append(1) or levels(*args))
-    list(run_trials(*drawn_scores(100), SCENARIOS, growths=GROWTHS, alphas=ALPHAS, trials=5))
-    assert len(calls) == len(SCENARIOS) * len(GROWTHS)
+
+    class Counted(PaperGrowth):
+        def levels(self, *args):
+            calls.append(1)
+            return super().levels(*args)
+
+    list(run_trials(*drawn_scores(100), SCENARIOS, growths=[Counted()], alphas=ALPHAS, trials=5))
+    assert len(calls) == len(SCENARIOS)
 
 
 def test_too_few_rows_are_said():
@@ -86,7 +89,9 @@ def test_more_trials_continue_fewer():
 
 def test_growth_rules_may_be_objects():
     rules = [PaperGrowth(), PaperGrowth(point="bayes")]
-    results = summarise(run_trials(*drawn_scores(100), SCENARIOS, growths=rules, alphas=[0.2], trials=1))
+    results = means_over_trials(
+        run_trials(*drawn_scores(100), SCENARIOS, growths=rules, alphas=[0.2], trials=1)
+    )
     assert [r.growth for r in results] == [str(rule) for rule in rules] * 2
 
 
@@ -96,7 +101,7 @@ def test_mean_risk_keeps_within_its_bounds():
     At 30 calibration rows, leaving out the ``B`` of the budget would show as six or more of them.
     """
     proba, y = drawn_scores(60)
-    results = summarise(
+    results = means_over_trials(
         run_trials(proba, y, {"equal": WeightedLoss()}, growths=GROWTHS, alphas=[0.1, 0.2], trials=600)
     )
     for result in results:
@@ -107,7 +112,7 @@ def test_mean_risk_keeps_within_its_bounds():
 def test_summary_is_mean_and_standard_error():
     nan = np.nan
     drawn = [(0.1, 2.0, (0.5, nan, nan)), (0.2, 2.0, (0.7, 0.9, nan)), (0.6, 5.0, (0.9, 0.8, nan))]
-    [result] = summarise([[Outcome("s", "g", 0.1, *means, (1.0, 2.0, nan))] for means in drawn])
+    [result] = means_over_trials([[Outcome("s", "g", 0.1, *means, (1.0, 2.0, nan))] for means in drawn])
     assert (result.scenario, result.growth, result.alpha, result.trials) == ("s", "g", 0.1, 3)
     assert result.risk == pytest.approx(0.3)
     assert result.risk_se == pytest.approx(np.sqrt((0.04 + 0.01 + 0.09) / 2 / 3))
@@ -119,24 +124,24 @@ def test_summary_is_mean_and_standard_error():
 
 
 def test_one_trial_has_no_standard_error():
-    assert summarise([[Outcome("s", "g", 0.1, 0.2, 3.0, (0.8, 0.9), (2.0, 4.0))]]) == [
-        Summary("s", "g", 0.1, 1, 0.2, None, 3.0, None, (0.8, 0.9), (2.0, 4.0))
+    assert means_over_trials([[Outcome("s", "g", 0.1, 0.2, 3.0, (0.8, 0.9), (2.0, 4.0))]]) == [
+        TrialMeans("s", "g", 0.1, 1, 0.2, None, 3.0, None, (0.8, 0.9), (2.0, 4.0))
     ]
 
 
 @pytest.mark.parametrize("trials", [1, 3])
 def test_results_survive_json(trials):
-    results = summarise(
+    results = means_over_trials(
         run_trials(*drawn_scores(100), SCENARIOS, growths=GROWTHS, alphas=ALPHAS, trials=trials)
     )
     read = json.loads(json.dumps([asdict(result) for result in results], allow_nan=False))
     parts = ("class_coverage", "class_size")
-    assert [Summary(**f | {part: tuple(f[part]) for part in parts}) for f in read] == results
+    assert [TrialMeans(**f | {part: tuple(f[part]) for part in parts}) for f in read] == results
 
 
 def test_no_trials_are_refused():
     with pytest.raises(ValueError, match="at least 1; got 0"):
-        summarise(run_trials(*drawn_scores(10), SCENARIOS, growths=GROWTHS, alphas=ALPHAS, trials=0))
+        means_over_trials(run_trials(*drawn_scores(10), SCENARIOS, growths=GROWTHS, alphas=ALPHAS, trials=0))
 
 
 def test_scenarios_are_those_of_the_paper():

@@ -1,27 +1,19 @@
-"""The pages for maintainers name what is there, and what a recipe asks for has been done for all there is."""
+"""The pages for maintainers name what is there, and whoever follows a recipe has what it promises."""
 
 import ast
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
-from typing import get_type_hints
 
 import pytest
 from pages import PAGES, ROOT, blocks, code_in_sentences
-from strategies import GROWTH_RULES, LOSSES
+from strategies import GROWTH_RULES, LOSSES, as_rule
 
 import ordinalrisk as orisk
-from ordinalrisk import cli
-from ordinalrisk.calibration import confidence_bounds, guarantees
-from ordinalrisk.cli import options
-from ordinalrisk.controller import RiskController
-from ordinalrisk.display import wording
-from ordinalrisk.growth import rules as growth
-from ordinalrisk.growth.kernels import RULES
-from ordinalrisk.losses import kinds as losses
-from ordinalrisk.report.render import _RULES as RULES_IN_REPORTS
-from ordinalrisk.selection import compare as comparing
-from reproduction import figures
 
 RECIPES = [page for page in PAGES if page.parent.name == "maintaining"]
 CODE = "\n".join(path.read_text() for folder in ("src", "tests") for path in (ROOT / folder).rglob("*.py"))
@@ -30,17 +22,21 @@ NAMES = {*re.findall(r"\w+", CODE)}
 each_page = pytest.mark.parametrize("page", RECIPES, ids=lambda page: page.stem)
 
 
-def applied(diff):
+def file_of(diff):
+    header = diff.splitlines()[0]
+    assert header.startswith("--- ")
+    return header[4:]
+
+
+def applied(diff, root=ROOT):
     """The file of a diff, and its text with the diff's lines added and taken away.
 
     Lines that are kept or taken away are looked for in their order, with others between them; what is added
     stands right after the line before it in the diff, or at first right before the line after it.
     """
-    header, *lines = diff.splitlines()
-    assert header.startswith("--- ")
-    path = ROOT / header[4:]
+    path = root / file_of(diff)
     before, after, new = path.read_text().splitlines(), [], []
-    for line in lines:
+    for line in diff.splitlines()[1:]:
         if line.startswith("+"):
             (after if after else new).append(line[1:])
             continue
@@ -54,7 +50,7 @@ def applied(diff):
 @each_page
 def test_files_that_are_named_are_there(page):
     for name in code_in_sentences(page.read_text()):
-        if not re.fullmatch(r"[\w./-]+\.(?:py|md|toml|cff|json)", name):
+        if not re.fullmatch(r"[\w./-]+\.(?:py|md|toml|cff|json|c|h)", name):
             continue
         assert (ROOT / name).is_file() or (ROOT / "src" / "ordinalrisk" / name).is_file(), name
 
@@ -74,7 +70,8 @@ def test_names_are_those_of_the_code_or_of_the_recipe(page):
 def test_diffs_start_from_what_is_there_and_make_something_that_can_be_read(page):
     for diff in blocks(page, "diff"):
         path, text = applied(diff)
-        {".py": ast.parse, ".json": json.loads, ".toml": tomllib.loads}[path.suffix](text)
+        readers = {".py": ast.parse, ".json": json.loads, ".toml": tomllib.loads}
+        readers.get(path.suffix, str)(text)
 
 
 def test_a_diff_that_is_out_of_date_is_found():
@@ -89,62 +86,140 @@ def test_a_diff_that_breaks_its_file_is_found():
         ast.parse(text)
 
 
-# what the recipes ask for
+# whoever follows a recipe has what it promises
+
+PLACES = {"add-a-growth-rule": 4, "add-a-loss": 3, "add-a-guarantee": 4}
+"""The largest number of files that each recipe edits."""
 
 
-SCHEMAS = {
-    kind: json.loads((ROOT / f"src/ordinalrisk/saving/schemas/{kind}.schema.json").read_text())["$defs"]
-    for kind in ("calibration", "online", "monitor")
-}
+def test_recipes_touch_few_places():
+    for name, at_most in PLACES.items():
+        diffs = blocks(ROOT / "docs" / "maintaining" / f"{name}.md", "diff")
+        assert 1 <= len({*map(file_of, diffs)}) <= at_most, name
 
 
-def test_schemas_list_every_loss_rule_and_bound():
-    for definitions in SCHEMAS.values():
-        defined = [one["$ref"].rpartition("/")[2] for one in definitions["loss"]["oneOf"]]
-        assert {definitions[name]["properties"]["kind"]["const"] for name in defined} == {*losses.LOSSES}
-    for kind in ("calibration", "online"):
-        assert {*SCHEMAS[kind]["growth"]["properties"]["name"]["enum"]} == {*growth.GROWTH_RULES}
-    bounds = SCHEMAS["calibration"]["options"]["properties"]["bound"]["enum"]
-    assert {*bounds} == {"auto", *confidence_bounds.BOUNDS}
+@pytest.fixture
+def copied(tmp_path):
+    """Apply a recipe to a copy of the project; return what runs Python there and gives its output."""
+
+    def run(*arguments):
+        there = os.environ | {"PYTHONPATH": f"{tmp_path}/src:{tmp_path}/tests"}
+        command = [sys.executable, *arguments]
+        done = subprocess.run(command, cwd=tmp_path, env=there, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def apply(recipe):
+        for folder in ("src", "tests", "docs/maintaining"):
+            shutil.copytree(ROOT / folder, tmp_path / folder)
+        for file in ("pyproject.toml", "hatch_build.py"):
+            shutil.copy(ROOT / file, tmp_path)
+        compiled = False
+        for diff in blocks(ROOT / "docs" / "maintaining" / f"{recipe}.md", "diff"):
+            path, text = applied(diff, tmp_path)
+            path.write_text(f"{text}\n")
+            compiled |= path.suffix == ".c"
+        if compiled:
+            run("hatch_build.py", "--strict")
+        return run
+
+    return apply
 
 
-def test_each_loss_is_under_the_laws_and_public():
-    assert {type(loss(4)) for loss in LOSSES.values()} == {*losses.LOSSES.values()}
-    for loss in losses.LOSSES.values():
-        assert getattr(orisk, loss.__name__) is loss
+PYTEST = "-m", "pytest", "-q", "-p", "no:cacheprovider", "--doctest-modules"
+HELP = "-m", "ordinalrisk", "calibrate", "--help"
+DATA = """
+import numpy as np
+import ordinalrisk as orisk
+
+rng = np.random.default_rng(0)
+proba = rng.dirichlet(np.ones(4), size=200)
+y = (proba.cumsum(axis=1)[:, :-1] < rng.random((200, 1))).sum(axis=1)
+
+def saved(controller):
+    controller.calibrate(proba, y).save("saved.json")
+    return orisk.RiskController.load("saved.json")
+"""
 
 
-def test_each_growth_rule_is_under_the_laws_and_public():
-    assert {type(rule) for rule in GROWTH_RULES} == {*growth.GROWTH_RULES.values()}
-    for rule in growth.GROWTH_RULES.values():
-        assert getattr(orisk, rule.__name__) is rule
+@pytest.mark.no_cover
+def test_the_recipe_for_a_growth_rule_gives_kernels_that_agree(copied):
+    run = copied("add-a-growth-rule")
+    gpu = ["tests/test_gpu_kernels.py", "src/ordinalrisk/growth/rules.py"]
+    passed = run(*PYTEST, *gpu, "-k", "TailGrowth and (divergence or rules)")
+    assert int(re.search(r"(\d+) passed", passed)[1]) >= 3  # two point labels, and the doctest
+    assert re.search(r"--growth RULE .*\btails\b", run(*HELP))
+    run("-c", DATA + USE_THE_RULE)
 
 
-def words_of_help(parameter):
-    """Of an option of ``ordinalrisk calibrate``."""
-    (option,) = get_type_hints(cli.calibrate, include_extras=True)[parameter].__metadata__
-    return re.findall(r"\w+", option.help)
+USE_THE_RULE = """
+from ordinalrisk.growth.kernels import cpu, library, vectorised
+from test_kernels import assert_kernels_agree
+
+for backend in (cpu, vectorised):
+    assert_kernels_agree(proba[:50], y[:50], orisk.DivergenceLoss(), orisk.TailGrowth(), backend=backend)
+assert library.functions() is not None
+controller = saved(orisk.RiskController(growth="tails"))
+assert controller.growth == orisk.TailGrowth()
+assert "TailGrowth" in orisk.__all__
+assert "tails" in {found.growth for found in orisk.compare(proba, y, losses={"any miss": "coverage"})}
+assert "cuts both tails alike" in orisk.report.render(orisk.report.summarise(controller, proba, y))
+"""
 
 
-@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
-def test_each_loss_is_read_as_it_was_saved_and_can_be_asked_for_on_the_command_line(loss):
-    assert losses.loss_from_dict(json.loads(json.dumps(loss(4).to_dict()))) == loss(4)
-    assert loss(4).kind in words_of_help("loss") or loss(4).kind == "table"  # which is a file
+@pytest.mark.no_cover
+def test_the_recipe_for_a_loss_gives_one_that_is_calibrated_saved_and_named(copied):
+    run = copied("add-a-loss")
+    run(*PYTEST, "src/ordinalrisk/losses/kinds.py")
+    assert re.search(r"--loss LOSS .*\bhuber\b", run(*HELP))
+    run("-c", DATA + USE_THE_LOSS)
 
 
-@pytest.mark.parametrize("name", growth.GROWTH_RULES)
-def test_each_growth_rule_is_known_wherever_people_meet_it(name):
-    assert name in RULES
-    assert name in comparing.GROWTHS
-    assert name in RULES_IN_REPORTS
-    assert name in figures._LINE
-    assert name in words_of_help("growth")
-    assert f'"{name}"' in RiskController.__doc__
+USE_THE_LOSS = """
+controller = saved(orisk.RiskController(orisk.HuberLoss(2)))
+assert controller.loss == orisk.HuberLoss(2)
+assert "HuberLoss" in orisk.__all__
+assert orisk.RiskController("huber").loss == orisk.HuberLoss()
+total = controller.risk_curve_.total_loss(controller.threshold_)
+assert 0 < total + controller.loss.bound(4) <= (len(y) + 1) / 10
+from strategies import LOSSES
+assert orisk.HuberLoss in {type(loss(4)) for loss in LOSSES.values()}
+words = orisk.report.summarise(controller, proba, y)["loss"]["description"]
+assert words == "A miss costs half the squared distance up to 2, then grows in proportion to it."
+"""
 
 
-@pytest.mark.parametrize("name", confidence_bounds.BOUNDS)
-def test_each_bound_is_known_wherever_people_meet_it(name):
-    assert name in [*options.Bound]
-    assert name in guarantees._BOUNDS
-    assert name in wording._BOUNDS
-    assert f'"{name}"' in RiskController.__doc__
+@pytest.mark.no_cover
+def test_the_recipe_for_a_guarantee_gives_one_that_is_wider_and_named(copied):
+    run = copied("add-a-guarantee")
+    run(*PYTEST, "tests/test_promises_page.py", "src/ordinalrisk/calibration/confidence_bounds.py")
+    assert re.search(r"--confidence-bound BOUND .*\bhoeffding\b", run(*HELP))
+    run("-c", DATA + USE_THE_BOUND)
+
+
+USE_THE_BOUND = """
+wide, tight = (
+    saved(orisk.RiskController(alpha=0.3, delta=0.1, confidence_bound=bound))
+    for bound in ("hoeffding", "binomial")
+)
+assert -np.inf < wide.threshold_ <= tight.threshold_
+assert "Hoeffding bound" in " ".join(str(wide.guarantee()).split())
+"""
+
+
+# what holds for each that is there
+
+
+def test_each_growth_rule_that_has_a_name_is_public_and_under_the_laws():
+    with pytest.raises(ValueError, match="the growth rules are") as error:
+        orisk.RiskController(growth="none")
+    named = {name: as_rule(name) for name in re.findall(r"'(\w+)'", str(error.value))[1:]}
+    assert {type(rule) for rule in GROWTH_RULES} == {*map(type, named.values())}
+    for name, rule in named.items():
+        assert rule.name == name
+        assert getattr(orisk, type(rule).__name__) is type(rule)
+
+
+def test_each_loss_is_under_the_laws():
+    public = {getattr(orisk, name) for name in orisk.__all__ if name.endswith("Loss")}
+    assert {type(loss(4)) for loss in LOSSES.values()} == public

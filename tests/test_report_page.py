@@ -13,8 +13,7 @@ import pytest
 from browser import DESK, ReportPage, running_chromium
 
 import ordinalrisk as orisk
-from ordinalrisk.report import summarise
-from ordinalrisk.report.render import render
+from ordinalrisk.report import render, summarise
 
 pytest.importorskip("plotly", reason="the page needs plotly")
 pytest.importorskip("jinja2", reason="the page needs jinja2")
@@ -23,7 +22,10 @@ pytestmark = pytest.mark.no_cover  # what is tested runs in the browser
 GRADES = ["None", "Mild", "Moderate", "Severe", "Proliferative"]
 NASTY = ["<script>alert(1)</script>", "<b>B</b> &lt;", '"q" $x^2$ %{x}']
 LONG = [f"A class with a rather long name, number {k}" for k in range(20)]
-CHARTS = ["risk", "size", "sizes", "centroids", "class_coverage", "class_risk", "held", "rules"]
+CHARTS = [
+    *("risk", "size", "sizes", "centroids", "class_coverage", "class_risk", "held"),
+    *("top", "cumulative", "rules"),
+]
 
 
 # --- data
@@ -33,7 +35,7 @@ def draw(n_rows, n_classes, seed):
     rng = np.random.default_rng(seed)
     centre = rng.beta(1, 2, n_rows) * (n_classes - 1)
     logits = -0.5 * ((np.arange(n_classes) - centre[:, None]) / 0.8) ** 2
-    proba = orisk.softmax(logits + rng.normal(0, 0.3, (n_rows, n_classes)))
+    proba = orisk.probabilities.softmax(logits + rng.normal(0, 0.3, (n_rows, n_classes)))
     return proba, (proba.cumsum(axis=1)[:, :-1] < rng.random((n_rows, 1))).sum(axis=1)
 
 
@@ -108,7 +110,7 @@ class Report(ReportPage):
         closed = self.page.locator("details:not([open]) summary")
         closed.evaluate_all("all => all.forEach(summary => summary.click())")
         self.page.wait_for_function(
-            "() => [...document.querySelectorAll('details')].every(d => d.querySelector('table'))"
+            "() => [...document.querySelectorAll('[data-table]')].every(d => d.querySelector('table'))"
         )
 
 
@@ -204,7 +206,9 @@ def test_fields_are_the_librarys_numbers(report_at_stop, grades, stop):
     assert report.field("coverage-high") == percent(coverage.high)
     threshold = grades.controller.guarantee(Fraction(alpha))
     assert report.field("guarantee") == " ".join(str(threshold).splitlines())
-    assert report.field("lead") == f"Promised: the loss of a new row is at most {alpha} on average."
+    percent_of_sets = f"{float(100 * Fraction(alpha)):.4g} %"
+    assert report.field("headline") == f"At most {percent_of_sets} of sets miss the truth."
+    assert report.field("sentence") == grades.stop(stop)["sentence"]
     assert report.field("verdict-text") == grades.stop(stop)["verdict_text"]
     by_class = orisk.metrics.class_coverage(y, sets)
     worst = int(np.nanargmin(by_class))
@@ -360,6 +364,87 @@ def test_tables_of_numbers_follow_the_slider(report_at_stop, grades, stop):
     assert f"alpha {summary['alpha']}" in report.page.locator("[data-table=held] caption").inner_text()
 
 
+def test_title_date_and_size_of_the_file(opened, grades):
+    summary = copy.deepcopy(grades.summary)
+    summary.update(title="<b>Eyes</b>, spring", date="2026-02-03")
+    summary["test"]["bytes"] = 1_234_567
+    report = opened(summary)
+    assert report.page.title() == report.page.locator("h1").text_content() == "<b>Eyes</b>, spring"
+    source = " ".join(report.page.locator(".source").inner_text().split())
+    assert (
+        source
+        == "2026-02-03 · 1,500 test rows of test.parquet (1.2 MB), 5 classes from None to Proliferative"
+    )
+    assert report.page.locator("time").get_attribute("datetime") == "2026-02-03"
+    assert "1.2 MB" in report.page.locator(".facts dd").all_text_contents()
+    assert opened(grades.summary).page.locator("h1").text_content() == "Risk report"
+
+
+def test_a_case_is_found_by_its_row_and_by_its_columns(report, grades):
+    page, cases = report.page, grades.summary["cases"]["rows"]
+    find = page.locator("#find")
+    row = next(case["row"] for case in cases if case["row"] >= 100)
+    find.fill(str(row))
+    header, first, *_ = report.table("[data-found]")
+    assert header == ["row", "truth", "set", "labels", "truth lies", "id"]
+    sets = grades.sets(grades.summary["start"])
+    lower, upper = (GRADES[ends[row - 1]] for ends in (sets.lower_index, sets.upper_index))
+    interval = lower if lower == upper else f"{lower} .. {upper}"
+    assert first[:3] == [f"{row:,}", GRADES[grades.labels[row - 1]], interval]
+    assert first[-1] == f"<i>case</i> {row - 1}"
+    find.fill("</I>")
+    assert len(report.table("[data-found]")) == 1 + min(20, len(cases))
+    report.move(0)
+    assert "at alpha" in page.locator("[data-found] caption").text_content()
+    assert report.table("[data-found]")[1][3] == str(grades.sets(0).size[cases[0]["row"] - 1])
+    find.fill("no such case")
+    assert page.locator("[data-found]").inner_text() == "This page holds no such case."
+    find.fill("")
+    assert page.locator("[data-found]").inner_text() == ""
+
+
+def test_worst_slices_are_in_a_table(opened, grades):
+    site = np.array(["north", "south", ""])[np.arange(1500) % 3]
+    truth = np.where(site == "south", grades.classes[0], grades.truth)
+    cases = {"id": grades.ids, "site": site}
+    summary = json.loads(json.dumps(summarise(grades.controller, grades.proba, truth, cases=cases)))
+    report = opened(summary).drawn(summary["start"])
+    header, first, *others = report.table("[data-slices]")
+    assert header == ["column", "value", "rows", "missed", "from", "to", "against all rows"]
+    worst = summary["slices"]["worst"][0]
+    assert first == ["site", "south", "500", *map(percent, worst["missed"]), "stands out"]
+    assert {row[1] for row in others} == {"north", "(missing)"}
+    assert {row[-1] for row in others} == {"within chance"}
+    text = report.page.locator("main").inner_text()
+    assert f"Of all rows {percent(summary['slices']['missed'])} are missed." in text
+    assert "Left out, with too many values: id." in text
+    assert opened(grades.summary).page.locator("[data-slices]").count() == 0
+
+
+def test_predicted_and_observed_are_those_of_the_summary(report, grades):
+    report.open_numbers()
+    for kind in ("top", "cumulative"):
+        bins = grades.summary["reliability"][kind]["bins"]
+        diagonal, points = report.traces(kind)
+        assert diagonal["x"] == diagonal["y"] == [0, 1]
+        assert points["x"] == [each["predicted"] for each in bins]
+        assert points["y"] == [each["observed"][0] for each in bins]
+        assert ("error_y" in points) == (kind == "top")
+        rows = [
+            [
+                f"{percent(each['from'], 0)} to {percent(each['to'], 0)}",
+                f"{each['count']:,}",
+                *map(percent, [each["predicted"], *each["observed"]]),
+            ]
+            for each in bins
+        ]
+        assert report.table(f"[data-table={kind}]")[1:] == rows
+    top = grades.summary["reliability"]["top"]
+    text = report.page.locator("main").inner_text()
+    assert f"most probable label {percent(top['predicted'])} on average" in text
+    assert f"right for {percent(top['right'])} of the rows" in text
+
+
 # --- the slider
 
 
@@ -412,32 +497,47 @@ def test_only_what_is_in_sight_is_drawn_at_once(report):
     report.drawn(0)
 
 
-def test_verdict_is_a_word_and_a_shape(opened, grades):
+def test_verdict_is_a_sentence_a_colour_and_a_shape(opened, grades):
     summary = copy.deepcopy(grades.summary)
-    words = ["agrees", "chance", "disagrees", "nothing"]
-    for stop, word in zip(summary["stops"], words, strict=False):
-        stop.update(verdict=word, certified=True)
+    cases = [
+        ("agrees", "green", "agrees"),
+        ("agrees", "amber", "amber"),
+        ("chance", "amber", "amber"),
+        ("nothing", "amber", "nothing"),
+        ("disagrees", "red", "disagrees"),
+    ]
+    for s, (word, colour, _) in enumerate(cases):
+        summary["stops"][s].update(
+            verdict=word, colour=colour, sentence=f"{word}, so {colour}", certified=True
+        )
     report = opened(summary)
-    shown = set()
-    for s, word in enumerate(words):
+    tones = {}
+    for s, (word, colour, shape) in enumerate(cases):
         report.move(s)
         visible = report.page.locator(".verdict .icon g").evaluate_all(
             "shapes => shapes.filter(g => getComputedStyle(g).display !== 'none').map(g => g.classList[0])"
         )
-        assert visible == [word]
-        shown.add(report.field("verdict-word"))
-    assert len(shown) == 4
+        assert visible == [shape]
+        assert report.field("sentence") == f"{word}, so {colour}"
+        tones.setdefault(colour, set()).add(
+            report.page.locator(".verdict .word").evaluate("word => getComputedStyle(word).color")
+        )
+    assert [len(shown) for shown in tones.values()] == [1, 1, 1]
+    assert len(set.union(*tones.values())) == 3
 
 
 def test_what_is_not_certified_or_saturated_says_so(opened):
     study = Study(GRADES[:3], alpha=0.1, n_calibration=9, n_test=60)
     summary = copy.deepcopy(study.summary)
-    summary["stops"][0].update(certified=False, verdict="nothing", threshold="-inf")
+    few = "Every set is the whole scale: 9 rows are too few for more."
+    summary["stops"][0].update(
+        certified=False, verdict="nothing", colour="amber", threshold="-inf", headline=few
+    )
     summary["stops"][-1].update(saturated=True, threshold="inf")
     report = opened(summary)
     report.move(0)
-    assert "every prediction is the whole scale: 9 calibration rows" in report.field("lead")
-    assert report.page.locator(".verdict").get_attribute("data-verdict") == "nothing"
+    assert report.field("headline") == few
+    assert report.page.locator(".verdict").get_attribute("data-icon") == "nothing"
     assert report.page.locator(".tag").inner_text() == "whole scale, not certified"
     report.move(len(summary["stops"]) - 1)
     assert report.page.locator(".tag").inner_text() == "single labels, saturated"
@@ -487,14 +587,14 @@ def test_the_slider_says_what_changed_to_those_who_do_not_see_it(report, grades)
 def test_tab_goes_from_the_skip_link_to_the_slider_and_on(opened, grades):
     page = opened(grades.summary).drawn(grades.summary["start"]).page
     order = []
-    for _ in range(5):
+    for _ in range(6):
         page.keyboard.press("Tab")
         order.append(
             page.evaluate(
                 "(({id, className, tagName}) => id || className || tagName)(document.activeElement)"
             )
         )
-    assert order == ["skip", "alpha", "back", "SUMMARY", "SUMMARY"]
+    assert order == ["skip", "SUMMARY", "alpha", "back", "SUMMARY", "SUMMARY"]
     outline = "getComputedStyle(document.activeElement).outlineStyle"
     assert page.evaluate(outline) == "solid"
     page.keyboard.press("Enter")
@@ -554,6 +654,21 @@ def test_a_phone_needs_no_sideways_scrolling(opened, grades, classes):
     assert max(charts) < 330
 
 
+def test_tables_that_go_on_say_so(opened, grades):
+    def shown(report):
+        said = "box => [box.scrollWidth > box.clientWidth + 1, box.nextElementSibling?.textContent ?? '']"
+        return report.page.locator("[data-cases=widest]").evaluate(said)
+
+    start = grades.summary["start"]
+    phone = opened(grades.summary, viewport=PHONE).drawn(start)
+    assert shown(phone) == [True, "The table goes on to the right: scroll sideways."]
+    shadows = "box => getComputedStyle(box).backgroundAttachment"
+    assert phone.page.locator("[data-cases=widest]").evaluate(shadows) == "local, local, scroll, scroll"
+    phone.page.set_viewport_size(DESK)
+    phone.page.wait_for_function("() => !document.querySelector('[data-cases=widest] + .goes-on')")
+    assert shown(phone) == [False, ""]
+
+
 def test_charts_follow_the_width_of_the_window(report):
     before = report.data("risk")["layout"]["width"]
     report.page.set_viewport_size({"width": 700, "height": 800})
@@ -576,10 +691,14 @@ def test_print_is_light_complete_and_of_the_alpha_in_force(report, grades):
     ink = report.page.evaluate("getComputedStyle(document.body).color")
     assert ink == "rgb(0, 0, 0)"
     assert not report.page.locator("details summary").first.is_visible()
+    assert report.page.locator(".facts").is_visible()
+    assert report.page.locator("[data-field=guarantee]").is_visible()
+    assert not report.page.locator("#find").is_visible()
     report.page.emulate_media(media="null", color_scheme="dark")
     report.page.wait_for_function(
         "() => document.querySelector('[data-chart=held]').layout.font.color === '#e8ecf0'"
     )
+    assert not report.page.locator(".facts").is_visible()
 
 
 def test_print_makes_a_pdf_of_a_few_pages(report):
@@ -597,22 +716,26 @@ def test_without_javascript_the_opening_and_the_facts_are_there(opened, grades, 
     report = opened(grades.summary, new_tab(browser, java_script_enabled=False))
     stop, text = grades.stop(grades.summary["start"]), report.page.locator("body").inner_text()
     for expected in [
-        "Promised: the loss of a new row is at most 0.1 on average.",
+        "At most 10 % of sets miss the truth.",
+        stop["sentence"],
         stop["verdict_text"],
-        stop["guarantee"],
         fixed(stop["risk"][0], 4),
         percent(stop["coverage"][0]),
         fixed(stop["mean_size"][0], 2),
-        grades.controller.data_blake3_,
         "need JavaScript",
     ]:
         assert expected in text
+    for summary in report.page.locator("details.technical > summary").all():
+        summary.click()  # which needs no script
+    text = report.page.locator("body").inner_text()
+    assert stop["guarantee"] in text
+    assert grades.controller.data_blake3_ in text
     assert not report.slider.is_visible()
 
 
 def test_facts_for_the_auditor(report, grades):
-    terms = report.page.locator(".facts dt").all_inner_texts()
-    values = report.page.locator(".facts dd").all_inner_texts()
+    terms = report.page.locator(".facts dt").all_text_contents()
+    values = report.page.locator(".facts dd").all_text_contents()
     calibration, test = grades.summary["calibration"], grades.summary["test"]
     facts = list(zip(terms, values, strict=True))
     for fact in [
@@ -711,7 +834,7 @@ def test_no_map_and_no_rules(opened, grades):
     text = report.page.locator("main").inner_text()
     assert "Left out: too many classes" in text
     assert "Left out: too few test rows to compare the rules." in text
-    assert report.page.locator("[data-chart]").count() == 6
+    assert report.page.locator("[data-chart]").count() == 8
 
 
 def test_rules_that_are_unknown_at_an_alpha(opened, grades):
@@ -747,9 +870,9 @@ def test_two_classes_in_natural_units_without_files(opened):
     summary["cases"] = {"columns": [], "rows": [row | {"values": []} for row in summary["cases"]["rows"]]}
     report = opened(summary).drawn(summary["start"])
     assert report.page.title() == "Risk report: 30 test rows, alpha 2"
-    assert "not recorded" in report.page.locator(".facts").inner_text()
+    assert "not recorded" in report.page.locator(".facts").text_content()
     assert report.field("risk") == fixed(study.stop(summary["start"])["risk"][0], 3)
-    assert report.field("lead") == "Promised: the loss of a new row is at most 2 on average."
+    assert report.field("headline") == "Sets are at most 2 away from the truth on average."
 
 
 # --- the file
@@ -776,6 +899,25 @@ def test_the_same_summary_gives_the_same_page_and_stays_as_it_was(grades):
     before = copy.deepcopy(grades.summary)
     assert render(grades.summary) == render(copy.deepcopy(grades.summary))
     assert grades.summary == before
+
+
+def test_the_page_is_small_enough_for_a_mail(grades):
+    """What draws charts is 4.5 MB; packed it leaves the page at half of that."""
+    assert len(render(grades.summary).encode()) < 2_500_000
+
+
+def test_an_old_browser_says_why_there_are_no_charts(browser, path, grades):
+    page = new_tab(browser)
+    page.add_init_script("delete window.DecompressionStream")
+    path.write_text(render(grades.summary), encoding="utf-8")
+    page.goto(path.as_uri())
+    page.locator("#results > .note").wait_for()
+    assert "can't unpack what draws the charts" in page.locator("#results > .note").inner_text()
+    page.locator("#risk summary").click()
+    rows, n_stops = page.locator("[data-table=risk] tr"), len(grades.summary["stops"])
+    rows.nth(n_stops).wait_for(state="attached")  # the table is made when it is opened
+    assert rows.count() == 1 + n_stops
+    page.close()
 
 
 def test_nothing_can_be_fetched(grades):
@@ -806,10 +948,16 @@ def test_what_is_no_summary_is_refused(wrong):
         render(wrong)
 
 
+def test_a_summary_of_an_earlier_version_is_refused_by_what_it_lacks(grades):
+    earlier = {name: part for name, part in grades.summary.items() if name not in ("slices", "reliability")}
+    with pytest.raises(ValueError, match="lacks 'slices', 'reliability', which a page shows: ordinalrisk"):
+        render(earlier | {"package_version": "0.1"})
+
+
 @pytest.mark.parametrize("package", ["plotly", "jinja2"])
 def test_a_missing_package_is_named_with_the_remedy(grades, monkeypatch, package):
     module = sys.modules[render.__module__]
-    module._plotly_source.cache_clear()
+    module._packed_plotly.cache_clear()
     real = module.importlib.import_module
 
     def absent(name, *rest):

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-import test_cli
+from command import NOT_A_TERMINAL, run
 from sklearn.neural_network import MLPClassifier
 
 from reproduction import diabetic_retinopathy, figures, resnet, rules, simulated, utkface
@@ -22,7 +22,7 @@ from reproduction.run import Reproduction, reproduce
 from reproduction.scores import Scores, read_scores, write_scores
 from reproduction.simulated import network_scores
 
-invoke = partial(test_cli.invoke, app=app)
+invoke = partial(run, app=app)
 EXPERIMENTS = [module.EXPERIMENT for module in (simulated, utkface, diabetic_retinopathy)]
 
 
@@ -63,7 +63,7 @@ def everything(files, tmp_path_factory):
     arguments = [word for path in files.values() for word in ("--scores", path)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(figures, "save", lambda figure, path: path.touch())
-        result = invoke("all", *arguments, "--trials", 3, "--seed", 5, "--out", out)
+        result = invoke("all", *arguments, "--trials", 3, "--random-state", 5, "--out", out)
     assert result.exit_code == 0, result.output
     return result.stdout, out
 
@@ -362,7 +362,10 @@ def test_bad_requests_get_one_sentence(files, tmp_path):
             "more than one file is called utkface; rename one.",
         ),
         (["simulated", "--images", empty], "--images: the simulated experiment has no images."),
-        (["simulated", "--growth", "best"], "--growth: 'best' is not known; the rules are paper, frontier,"),
+        (
+            ["simulated", "--growth", "best"],
+            "--growth: 'best' is not known; the rules are frontier,",
+        ),
         (["simulated", "--growth", "rps", "--growth", "rps"], "--growth: each rule at most once."),
         (["simulated", "--trials", 0], "--trials must be at least 1; got 0."),
         (["utkface", "--images", empty, "--epochs", 0], "--epochs must be at least 1; got 0."),
@@ -385,13 +388,13 @@ def test_the_command_is_told_in_full(files, tmp_path, monkeypatch):
     spaced.write_bytes(files["diabetic-retinopathy"].read_bytes())
     result = invoke(
         *("diabetic-retinopathy", "--scores", "my grades.csv", "--growth", "rps", "--trials", 2),
-        *("--seed", 3, "--out", "here", "--no-pictures"),
+        *("--random-state", 3, "--out", "here", "--no-pictures"),
     )
     assert result.exit_code == 0, result.output
     page = (tmp_path / "here" / "reproduction.md").read_text()
     assert (
         "    python -m reproduction diabetic-retinopathy --scores 'my grades.csv' --growth rps --trials 2 "
-        "--seed 3 --out here\n"
+        "--random-state 3 --out here\n"
     ) in page
 
 
@@ -401,7 +404,7 @@ def test_bars_are_for_terminals_and_on_standard_error(files, tmp_path):
         *("--out", tmp_path, "--no-pictures"),
     )
     assert invoke(*arguments).stderr == ""
-    terminal = invoke(*arguments, FORCE_COLOR="1")
+    terminal = invoke(*arguments, env=NOT_A_TERMINAL | {"FORCE_COLOR": "1"})
     for bar in ("table, min_shift", "set sizes, softmax", "realised risks", "centroids"):
         assert f"Age recognition: {bar}" in terminal.stderr
         assert f"Age recognition: {bar}" not in terminal.stdout
@@ -429,8 +432,8 @@ def test_an_interrupt_is_said_and_ends_the_run(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(simulated, "network_scores", interrupted)
-    for run, *which in ((app, "simulated"), (rules.app,)):
-        result = invoke(*which, "--out", tmp_path, app=run)
+    for command, *which in ((app, "simulated"), (rules.app,)):
+        result = invoke(*which, "--out", tmp_path, app=command)
         assert (result.exit_code, result.stderr) == (
             130,
             "Error: interrupted; files that were written are whole.\n",

@@ -1,5 +1,6 @@
 """Rows are matched by position; where two inputs name their rows, the names must agree."""
 
+import re
 from functools import partial
 
 import dask.dataframe as dd
@@ -103,6 +104,10 @@ CALLS = {
         {"y": LABELS},
     ),
     "monitor": (lambda y: orisk.RiskMonitor(alpha=0.2).update(y, SETS), {"y": LABELS}),
+    "monitor, clusters": (
+        lambda clusters: orisk.RiskMonitor(alpha=0.2).update(LABELS, SETS, clusters=clusters),
+        {"clusters": CLUSTERS},
+    ),
     "plot_intervals": (
         partial(plots.plot_intervals, orisk.IntervalSet([0] * N, [1] * N, range(3)), LABELS),
         {"proba": FRAME},
@@ -127,10 +132,10 @@ def test_another_order_is_an_error_that_says_how_to_align(call, right):
     ((name, values),) = right.items()
     shuffled = values.sample(frac=1, random_state=0)
     with pytest.raises(
-        ValueError, match=rf"^{name} has the index labels of (\w+) in another order: row \d"
+        ValueError, match=rf"^(In batch \d: )?{name} has the index labels of (\w+) in another order: row \d"
     ) as error:
         call(**{name: shuffled})
-    first = str(error.value).split()[6]
+    first = re.sub(r"^In batch \d: ", "", str(error.value)).split()[6]
     assert f"Align the rows with {name}.loc[{first}.index]; " in str(error.value)
     assert f"pass {name}.to_numpy(), which has no index." in str(error.value)
     call(**{name: shuffled.loc[INDEX]})  # the first remedy
@@ -147,6 +152,10 @@ def test_other_labels_are_a_warning(call, right):
 def test_the_warning_is_at_the_line_of_the_caller():
     for call in (
         lambda: RiskController(alpha=0.2).calibrate(FRAME, LABELS.reset_index(drop=True)),
+        lambda: RiskController(alpha=0.2).calibrate_batches([(FRAME, LABELS.reset_index(drop=True))]),
+        lambda: RiskController(alpha=0.2).calibrate_batches(
+            [(FRAME, LABELS), (FRAME, LABELS.reset_index(drop=True))]
+        ),
         lambda: OrdinalRiskClassifier(LogisticRegression()).fit(FEATURES, LABELS.reset_index(drop=True)),
         lambda: orisk.compare(FRAME, LABELS.reset_index(drop=True), alphas=0.2, growths="frontier"),
     ):
@@ -190,7 +199,7 @@ def test_another_order_is_found_whatever_the_labels(labels):
 def test_repeated_labels_have_no_loc_as_a_remedy():
     proba, y = pd.DataFrame(PROBA[:3], index=[7, 7, 8]), pd.Series(Y[:3], index=[8, 7, 7])
     with pytest.raises(
-        ValueError, match=r"row 0 is 8 in y and 7 in proba\. If the rows correspond as they stand"
+        ValueError, match=r"row 0 is 8 in y and 7 in proba\. If the rows correspond by position"
     ):
         RiskController(alpha=0.5).calibrate(proba, y)
 

@@ -9,13 +9,31 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
+from unchecked import UNCHECKED
 
-from ordinalrisk.inputs.matrix import RowError
-from ordinalrisk.inputs.row_names import RowNames
+from ordinalrisk import RiskController
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*(needs at least|too few|full scale):UserWarning"),
+    UNCHECKED,
+]
+
 
 STRINGS = ["b", "a", "b"]
 NUMBERS = [20, 10, 20]
 DAY = datetime.date(2020, 1, 1)
+PROBA = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.15, 0.25, 0.6], [0.3, 0.4, 0.3], [0.4, 0.35, 0.25]])
+LABELS = np.array([1, 2, 0, 2, 2])
+
+
+def calibrated(n_rows=3, **names):
+    """Every row has a level of its own, so a threshold shows which rows it comes from."""
+    return RiskController(alpha=0.6).calibrate(PROBA[:n_rows], LABELS[:n_rows], **names)
+
+
+def threshold_of(*rows):
+    """That of these rows alone."""
+    return RiskController(alpha=0.6).calibrate(PROBA[[*rows]], LABELS[[*rows]]).threshold_
 
 
 @pytest.mark.parametrize(
@@ -36,11 +54,10 @@ DAY = datetime.date(2020, 1, 1)
     ],
     ids=lambda values: type(values).__module__ + "." + type(values).__name__,
 )
-def test_names_are_numbered_as_they_are_met(values):
-    names = RowNames("groups")
-    assert names.numbered(values, 3).tolist() == [0, 1, 0]
-    assert names.known == ("b", "a")
-    assert all(type(name) is str for name in names.known)
+def test_names_are_in_the_order_they_are_met(values):
+    found = calibrated(groups=values).threshold_
+    assert [*found.items()] == [("b", threshold_of(0, 2)), ("a", threshold_of(1))]
+    assert all(type(name) is str for name in found)
 
 
 @pytest.mark.parametrize(
@@ -59,35 +76,39 @@ def test_names_are_numbered_as_they_are_met(values):
     ids=lambda values: type(values).__module__ + "." + type(values).__name__,
 )
 def test_numbers_are_names_too(values):
-    names = RowNames("groups")
-    assert names.numbered(values, 3).tolist() == [0, 1, 0]
-    assert names.known == (20, 10)
+    found = calibrated(groups=values).threshold_
+    assert [*found.items()] == [(20, threshold_of(0, 2)), (10, threshold_of(1))]
 
 
 def test_numbers_among_strings_stay_numbers():
-    names = RowNames("groups")
-    assert names.numbered([1, "1", 1.5, "1"], 4).tolist() == [0, 1, 2, 1]
-    assert names.known == (1, "1", 1.5)
+    found = calibrated(4, groups=[1, "1", 1.5, "1"]).threshold_
+    assert [*found.items()] == [(1, threshold_of(0)), ("1", threshold_of(1, 3)), (1.5, threshold_of(2))]
 
 
 def test_pairs_are_names():
-    assert RowNames("clusters").numbered([("a", 1), ("a", 2), ("a", 1)], 3).tolist() == [0, 1, 0]
+    pairs = [("a", 1), ("a", 2), ("a", 1)]
+    assert [*calibrated(groups=pairs).threshold_] == pairs[:2]
+    assert calibrated(clusters=pairs).guarantee().n_rows == 2
 
 
 def test_later_batches_go_on_counting():
-    names = RowNames("groups")
-    names.numbered(STRINGS, 3)
-    assert names.numbered(["c", "a"], 2).tolist() == [2, 1]
-    assert names.known == ("b", "a", "c")
+    """Partitions of a dask collection are batches."""
+    dask = pytest.importorskip("dask.array")
+    groups = np.array([*STRINGS, "c", "a"], object)
+    cut = [dask.from_array(each, chunks=(3, *each.shape[1:])) for each in (PROBA, LABELS, groups)]
+    found = RiskController(alpha=0.6).calibrate(*cut[:2], groups=cut[2]).threshold_
+    assert [*found.items()] == [("b", threshold_of(0, 2)), ("a", threshold_of(1, 4)), ("c", threshold_of(3))]
 
 
 def test_unknown_names_are_found_but_not_learned():
-    names = RowNames("groups", ["b", "a"])
-    numbers, unseen = names.found(["a", "z", "b", "y", "z"], 5)
-    assert numbers.tolist() == [1, -1, 0, -1, -1]
-    assert unseen == ["z", "y"]
-    assert names.known == ("b", "a")
-    assert names.found(["a"], 1)[1] == []
+    controller = calibrated(groups=STRINGS)
+    groups = ["a", "z", "b", "y", "z"]
+    with pytest.raises(ValueError, match=r"groups\[1\] is 'z', a group without calibration rows"):
+        controller.predict_set(PROBA, groups=groups)
+    sets = controller.predict_set(PROBA, groups=groups, unseen_groups="full")
+    assert sets.size[[1, 3, 4]].tolist() == [3, 3, 3]
+    assert sets[[0, 2]] == controller.predict_set(PROBA[[0, 2]], groups=["a", "b"])
+    assert [*controller.threshold_] == ["b", "a"]
 
 
 @pytest.mark.parametrize(
@@ -108,10 +129,14 @@ def test_unknown_names_are_found_but_not_learned():
     ],
     ids=lambda values: f"{type(values).__module__}.{type(values).__name__}",
 )
-@pytest.mark.parametrize("method", ["numbered", "found"])
-def test_a_missing_name_is_located(values, method):
-    with pytest.raises(RowError, match=r"clusters\[2\] is missing; .*fill it in, or leave the row out"):
-        getattr(RowNames("clusters"), method)(values, 3)
+def test_a_missing_name_is_located(values):
+    known = calibrated(groups=STRINGS)
+    for name, call in {
+        "clusters": lambda: calibrated(clusters=values),
+        "groups": lambda: known.predict_set(PROBA[:3], groups=values, unseen_groups="full"),
+    }.items():
+        with pytest.raises(ValueError, match=rf"{name}\[2\] is missing; .*fill it in, or leave the row out"):
+            call()
 
 
 @pytest.mark.parametrize(
@@ -129,11 +154,11 @@ def test_another_number_of_names_than_rows_is_an_error(values, shape):
     with pytest.raises(
         ValueError, match="groups must have one value for each of the 3 rows of proba"
     ) as raised:
-        RowNames("groups").numbered(values, 3)
+        calibrated(groups=values)
     assert str(raised.value).endswith(f"got shape {shape}.")
 
 
 @pytest.mark.parametrize("value", [[1, 2], {"a": 1}, {1}], ids=repr)
-def test_what_can_not_be_looked_up_is_no_name(value):
-    with pytest.raises(RowError, match=r"groups\[1\] is .* which is no name"):
-        RowNames("groups").numbered(["a", value, "b"], 3)
+def test_what_can_not_be_looked_up_is_not_a_name(value):
+    with pytest.raises(ValueError, match=r"groups\[1\] is .* which is not a name"):
+        calibrated(groups=["a", value, "b"])

@@ -9,30 +9,30 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import test_cli
+from command import NOT_A_TERMINAL, run
 
 from ordinalrisk.datasets import simulated_classes
 from reproduction import rule_figures, simulated
-from reproduction.protocol import run_trials, summarise
+from reproduction.protocol import means_over_trials, run_trials
 from reproduction.rules import app
 
 PICTURES = {"data.png", "sizes.png", "intervals.png"}
 SEED, TRIALS = 3, 2
-invoke = partial(test_cli.invoke, app=app)
+invoke = partial(run, app=app)
 
 
 @pytest.fixture(scope="module")
 def rules(tmp_path_factory):
     """A run of the whole comparison: what it printed, and the folder it wrote."""
     out = tmp_path_factory.mktemp("rules") / "new" / "folder"
-    result = invoke("--trials", TRIALS, "--seed", SEED, "--out", out)
+    result = invoke("--trials", TRIALS, "--random-state", SEED, "--out", out)
     assert result.exit_code == 0, result.output
     return result.stdout, out
 
 
 @pytest.fixture(scope="module")
 def scores():
-    X, y = simulated_classes(seed=SEED)
+    X, y = simulated_classes(random_state=SEED)
     return simulated.network_scores(X, y, SEED)
 
 
@@ -44,7 +44,7 @@ def trained(monkeypatch, scores):
 
 @pytest.fixture(scope="module")
 def expected(scores):
-    return summarise(
+    return means_over_trials(
         run_trials(
             scores.proba(),
             scores.y,
@@ -104,7 +104,7 @@ def test_pictures_are_whole_small_pngs(rules):
 
 
 def test_no_pictures(tmp_path, trained):
-    result = invoke("--trials", 1, "--seed", SEED, "--out", tmp_path, "--no-pictures")
+    result = invoke("--trials", 1, "--random-state", SEED, "--out", tmp_path, "--no-pictures")
     assert result.exit_code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
     assert "standard error" not in result.output
@@ -122,7 +122,7 @@ def test_without_matplotlib_says_how_to_get_it(tmp_path, trained, monkeypatch):
 def test_bar_is_for_terminals_and_on_standard_error(tmp_path, trained):
     arguments = ("--trials", 1, "--out", tmp_path, "--no-pictures")
     assert invoke(*arguments).stderr == ""
-    terminal = invoke(*arguments, FORCE_COLOR="1")
+    terminal = invoke(*arguments, env=NOT_A_TERMINAL | {"FORCE_COLOR": "1"})
     assert "Calibrating and testing" in terminal.stderr
     assert "Calibrating and testing" not in terminal.stdout
 
@@ -132,8 +132,11 @@ def test_bar_is_for_terminals_and_on_standard_error(tmp_path, trained):
     [
         (["--trials", "0"], "--trials must be at least 1; got 0."),
         (["--trials", "-5"], "--trials must be at least 1; got -5."),
-        (["--seed", "-1"], "--seed must lie between 0 and 4294967295; got -1."),
-        (["--seed", "4294967296"], "--seed must lie between 0 and 4294967295; got 4294967296."),
+        (["--random-state", "-1"], "--random-state must lie between 0 and 4294967295; got -1."),
+        (
+            ["--random-state", "4294967296"],
+            "--random-state must lie between 0 and 4294967295; got 4294967296.",
+        ),
     ],
 )
 def test_bad_values_get_one_line(arguments, message, tmp_path, monkeypatch):

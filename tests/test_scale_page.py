@@ -6,25 +6,19 @@ import re
 
 import numpy as np
 import pytest
+from command import COMMANDS
 from matplotlib.figure import Figure
 from page_scripts import DOCS, load_script
-
-from ordinalrisk.execution import bracketing
-from ordinalrisk.execution.bracketing import KEPT_WHOLE, MOST_SENT, SAMPLED
-from ordinalrisk.execution.part_steps import Draw, Question
 
 if not DOCS.is_dir():
     pytest.skip("the documentation is not beside the tests", allow_module_level=True)
 pytest.importorskip("distributed", reason="dask comes with the extra cluster")
 
-from ordinalrisk.execution.dask.partitions import MERGED_AT_ONCE
-
+page = load_script("scale")
+MERGED_AT_ONCE, SAMPLED, MOST_SENT = page.MERGED_AT_ONCE, page.SAMPLED, page.MOST_SENT
 LARGEST_PICTURE = 200_000
 MERGING = 1 + 1 / (MERGED_AT_ONCE - 1)  # tasks a part, for its answer and the tree above it
-EVERYWHERE = Draw(1 / 100, -math.inf, math.inf)
-
-
-page = load_script("scale")
+EVERYWHERE = page.Draw(1 / 100, -math.inf, math.inf)
 TEXT = page.PAGE.read_text(encoding="utf-8")
 NUMBERS = json.loads((page.FOLDER / "model.json").read_text(encoding="utf-8"))
 SEARCHES = NUMBERS["messages"]["searches"]
@@ -54,29 +48,24 @@ class TestThePage:
         assert {name: size for name, size in sizes.items() if size >= LARGEST_PICTURE} == {}
 
     def test_names_the_constants_of_the_library(self):
-        text = " ".join(TEXT.split())
+        text, search = " ".join(TEXT.split()), page.bracketing
         assert f"A random sample of {SAMPLED:,} steps" in text
         assert f"`s` = {SAMPLED:,} sampled" in text
         assert f"more than {MOST_SENT:,} steps" in text
         assert f"at most {MOST_SENT:,}." in text
-        assert f"{bracketing.SAMPLED_OF_STRATUM:,} steps of the sample" in text
+        assert f"{search.SAMPLED_OF_STRATUM:,} steps of the sample" in text
         assert f"min(4 sqrt(q n), {page.WIDEST_MARGIN:,})" in text
-        assert (bracketing._SPREAD, bracketing._WIDEST, bracketing._DEVIATIONS) == (4, page.WIDEST_MARGIN, 3)
+        assert (search._SPREAD, search._WIDEST, search._DEVIATIONS) == (4, page.WIDEST_MARGIN, 3)
         assert f"bytes = {page.BYTES_OF_PART} parts + {page.BYTES_SAMPLED} s" in text
         assert f"+ {page.BYTES_INSIDE} inside" in text
 
         assert f"merged on the workers, {page.MERGED_AT_ONCE} at a time" in text
 
     def test_its_commands_have_the_options_they_use(self):
-        from typer.main import get_command
-
-        from ordinalrisk.cli import app
-
-        commands = get_command(app).commands
         lines = re.findall(r"^    ordinalrisk (\w+) (.*)$", TEXT, re.MULTILINE)
         assert {name for name, _ in lines} == {"calibrate", "predict", "evaluate", "report"}
         for name, rest in lines:
-            known = {option for parameter in commands[name].params for option in parameter.opts}
+            known = {option for parameter in COMMANDS[name].params for option in parameter.opts}
             assert set(re.findall(r"(?<= )--?[a-z-]+", f" {rest}")) <= known
 
 
@@ -98,8 +87,8 @@ class TestTheFormula:
         assert found["asked"] == {"sample": 1, "edges": 0, "bracket": 1}
 
     def test_few_steps_are_sent_whole(self):
-        found = page.messages(KEPT_WHOLE, 0.05, 4)
-        assert found["inside"] == KEPT_WHOLE
+        found = page.messages(page.KEPT_WHOLE, 0.05, 4)
+        assert found["inside"] == page.KEPT_WHOLE
         assert found["questions"] == 2
 
     def test_strata_have_a_bracket_each(self):
@@ -150,6 +139,13 @@ class TestTheModel:
         assert model.predicted(10**7, 10)["jobs"] == model.predicted(10**7, 1_000)["jobs"]
 
 
+class Numbers(list):
+    """Numbers that are merged like answers."""
+
+    def merge(self, other):
+        return Numbers([*self, *other])
+
+
 class TestTheSimulation:
     def test_drawn_steps_send_as_much_as_real_ones(self):
         n, parts = 10**6, 10
@@ -176,21 +172,21 @@ class TestTheSimulation:
         part = page.DrawnPart(100_000, 3)
         part.sample({(page.STRATUM, 0): EVERYWHERE})
         edges = np.array([-math.inf, 0.25, 0.5, 0.75])
-        before = part.answers({page.STRATUM: Question(edges, ())})[page.STRATUM]
+        before = part.answers({page.STRATUM: page.Question(edges, ())})[page.STRATUM]
         finer = np.sort(np.append(edges, [0.3, 0.4]))
-        after = part.answers({page.STRATUM: Question(finer, ((0.25, 0.5),))})[page.STRATUM]
+        after = part.answers({page.STRATUM: page.Question(finer, ((0.25, 0.5),))})[page.STRATUM]
         kept = np.searchsorted(finer, edges)
         assert [after.steps_below[i] for i in kept] == list(before.steps_below)
         assert len(after.inside.levels) == before.steps_below[2] - before.steps_below[1]
         below = after.inside.levels < 0.3
         assert after.steps_below[list(finer).index(0.3)] - before.steps_below[1] == below.sum()
-        everything = part.answers({page.STRATUM: Question(edges[:1], ((-math.inf, math.inf),))})
+        everything = part.answers({page.STRATUM: page.Question(edges[:1], ((-math.inf, math.inf),))})
         assert len(everything[page.STRATUM].inside.levels) == 100_000
 
     def test_a_sample_has_the_share_that_was_asked_for(self):
         part = page.DrawnPart(100_000, 4)
         for low, high in ((-math.inf, math.inf), (0.2, 0.6), (0.2, 0.6)):
-            found = part.sample({(page.STRATUM, 0): Draw(1 / 100, low, high)})[page.STRATUM, 0]
+            found = part.sample({(page.STRATUM, 0): page.Draw(1 / 100, low, high)})[page.STRATUM, 0]
             width = min(high, 1) - max(low, 0)
             assert len(found.levels) == pytest.approx(1_000 * width, abs=20)
             assert (found.levels >= low).all()
@@ -200,14 +196,12 @@ class TestTheSimulation:
     def test_messages_are_weighed_on_every_level_of_the_tree(self):
         n = MERGED_AT_ONCE
         weighed = page.WeighedParts(list(range(n + 1)))
-        assert weighed.ask(lambda part: [part], lambda parts: [each for part in parts for each in part]) == [
-            *range(n + 1)
-        ]
-        ones = (n + 1) * page.weight([1])
-        halves = page.weight(list(range(n))) + page.weight([n])
+        assert weighed.ask(lambda part: Numbers([part])) == [*range(n + 1)]
+        ones = sum(page.weight(Numbers([part])) for part in range(n + 1))
+        halves = page.weight(Numbers(range(n))) + page.weight(Numbers([n]))
         assert weighed.moved == ones + halves
-        assert weighed.largest == page.weight(list(range(n)))
-        assert weighed.to_driver == [page.weight(list(range(n + 1)))]
+        assert weighed.largest == page.weight(Numbers(range(n)))
+        assert weighed.to_driver == [page.weight(Numbers(range(n + 1)))]
 
     def test_measures_writes_and_draws(self):
         messages = page.measure_messages(

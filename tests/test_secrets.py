@@ -4,23 +4,21 @@ import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import distributed
 import psutil
 import pytest
+from command import run, succeeds
 from file_formats import encoded, score_table
-from test_commands import invoke, succeeds
 
 import ordinalrisk as orisk
-from ordinalrisk.cli import run
-from ordinalrisk.files.formats import FileError
-from ordinalrisk.files.patterns import expanded
-from ordinalrisk.files.places import StoredFile
-from ordinalrisk.files.redacting import redacted
-from ordinalrisk.jobs import many_files as files
+from ordinalrisk import cli
 
 USER, PASSWORD, SIGNATURE = "AKIAUSER", "pass/w0rd+SECRET", "c1f2/SECRET+sig=="
 SECRETS = (USER, "SECRET", "c1f2")
 QUERY = f"X-Amz-Expires=60&X-Amz-Signature={SIGNATURE}"
 COLUMNS = ("--scores", "p0,p1,p2", "--label", "y")
+
+pytestmark = pytest.mark.usefixtures("here")
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +53,6 @@ def server(content):
         threading.Thread(target=http.serve_forever, daemon=True).start()
         yield f"127.0.0.1:{http.server_port}"
         http.shutdown()
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.fixture
@@ -129,7 +121,7 @@ def test_errors_hold_no_secret(role, place, server, here):
         "cluster": ("calibrate", url, url, "--alpha", "0.1", "-o", "cal.json", "--cluster", "local:1"),
     }
     (here / "rows.csv").write_bytes(b"p0\n1\n")
-    done = invoke(*arguments[role])
+    done = run(*arguments[role])
     assert done.exit_code in (1, 2)
     assert re.fullmatch(r"(Note: .*\n)*Error: .*\n", done.stderr), done.stderr
     require_no_secret(done.output)
@@ -140,17 +132,17 @@ def test_errors_hold_no_secret(role, place, server, here):
 def test_places_of_output_hold_no_secret(name, here, presigned):
     succeeds("calibrate", presigned("rows.csv"), "--alpha", "0.1", "-o", "cal.json", *COLUMNS)
     out = f"memory://{USER}:SECRET@bucket/{name.format(query=QUERY)}"
-    done = invoke("predict", "cal.json", presigned("rows.csv"), "-o", out)
+    done = run("predict", "cal.json", presigned("rows.csv"), "-o", out)
     require_no_secret(done.output)
     assert "memory://***@bucket" in done.output
     assert (done.exit_code == 0) == name.startswith("sets.csv")
 
 
 def test_errors_of_usage_hold_no_secret(presigned, capsys, monkeypatch):
-    for arguments in (["warmup", presigned("x")], ["calibrate", f"--{presigned('x')}"], [presigned("x")]):
+    for arguments in (["demo", presigned("x")], ["calibrate", f"--{presigned('x')}"], [presigned("x")]):
         monkeypatch.setattr("sys.argv", ["ordinalrisk", *arguments])
         with pytest.raises(SystemExit):
-            run()
+            cli.run()
         require_no_secret("".join(capsys.readouterr()))
 
 
@@ -164,44 +156,26 @@ def test_errors_of_the_library_hold_no_secret(presigned, content):
             require_no_secret(str(caught.value))
 
 
-def test_a_stored_file_keeps_its_query_and_does_not_show_it():
-    file = StoredFile(f"memory://{USER}:{PASSWORD}@bucket/rows.csv.gz?{QUERY}")
-    assert str(file) == "memory://***@bucket/rows.csv.gz?***"
-    assert (file.name, file.suffix) == ("rows.csv.gz", ".gz")
-    beside = file.with_name("sets.csv")
-    assert beside.url == f"memory://{USER}:{PASSWORD}@bucket/sets.csv?{QUERY}"
-    assert files.output_names([file.url], "parquet", None) == ["rows.parquet"]
-
-
 def test_a_place_that_is_named_twice_is_refused_without_its_secret(presigned):
-    with pytest.raises(FileError, match=r"rows.csv\?\*\*\*: is named twice") as caught:
-        expanded([presigned("rows.csv")] * 2)
+    with pytest.raises(ValueError, match=r"rows.csv\?\*\*\*: is named twice") as caught:
+        orisk.jobs.calibrate(orisk.RiskController(), [presigned("rows.csv")] * 2)
     require_no_secret(str(caught.value))
-
-
-@pytest.mark.parametrize(
-    "place",
-    ["data/part-?.csv", "s3://bucket/part-?.csv", "https://host:80/a@b.csv", "abfs://box@account.host/x.csv",
-     "file:///a/b@c.csv", "tcp://10.0.0.1:8786", "-", "a?b=c.csv", "hf://datasets/me/x@main/rows.csv"],
-)  # fmt: skip
-def test_places_without_secrets_are_shown_as_they_are(place):
-    assert redacted(place) == redacted(place, place) == place
 
 
 def test_a_local_cluster_listens_on_this_machine_only(here, presigned, monkeypatch):
     """And says where; the names of its output have no query."""
     succeeds("calibrate", presigned("rows.csv"), "--alpha", "0.1", "-o", "cal.json", *COLUMNS)
-    listening, predict = [], files.predict
+    listening, as_completed = [], distributed.as_completed
 
-    def watched(*args, **options):
+    def watched(*futures):
         ours = psutil.Process()
         for process in (ours, *ours.children(recursive=True)):
             found = process.net_connections("inet")
             listening.extend(each.laddr for each in found if each.status == "LISTEN")
-        return predict(*args, **options)
+        return as_completed(*futures)
 
-    monkeypatch.setattr(files, "predict", watched)
-    done = invoke("predict", "cal.json", presigned("rows.csv"), "-o", "sets", "--cluster", "local:1")
+    monkeypatch.setattr(distributed, "as_completed", watched)
+    done = run("predict", "cal.json", presigned("rows.csv"), "-o", "sets", "--cluster", "local:1")
     assert done.exit_code == 0, done.output
     port = int(re.search(r"watched at http://127\.0\.0\.1:(\d+)/status", done.output)[1])
     assert port in {address.port for address in listening}
@@ -212,9 +186,7 @@ def test_a_local_cluster_listens_on_this_machine_only(here, presigned, monkeypat
 
 
 @pytest.mark.parametrize("address", ["tcp://user:SECRET@127.0.0.1:9", "tls://127.0.0.1:9?token=SECRET:1"])
-def test_an_address_of_a_scheduler_that_is_silent_keeps_its_password(address):
-    from ordinalrisk.execution.dask.connecting import ClusterError, connected
-
-    with pytest.raises(ClusterError, match="no scheduler answers there") as raised, connected(address):
-        pass
-    assert "SECRET" not in str(raised.value)
+def test_an_address_of_a_scheduler_that_is_silent_keeps_its_password(address, presigned):
+    with pytest.raises(ValueError, match="no scheduler answers there") as raised:
+        orisk.jobs.calibrate(orisk.RiskController(), presigned("rows.csv"), dask=address, note=str)
+    require_no_secret(str(raised.value))

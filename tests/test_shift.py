@@ -111,7 +111,7 @@ def test_the_seed_decides_and_the_classifier_stays_untrained():
     X_cal, X_new, _, _ = shifted(200, 200)
     classifier = LogisticRegression()
     first, again, other = (
-        covariate_ratios(X_cal, X_new, classifier=classifier, seed=seed)[0] for seed in (0, 0, 1)
+        covariate_ratios(X_cal, X_new, classifier=classifier, random_state=seed)[0] for seed in (0, 0, 1)
     )
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
@@ -170,10 +170,10 @@ def test_tables_of_other_shapes(X_cal, X_new):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"classifier": LinearSVC()}, "has no predict_proba, and ratios are made from probabilities"),
+        ({"classifier": LinearSVC()}, "has no predict_proba, but the ratios need its probabilities"),
         ({"folds": 1}, "folds must be a whole number from 2 to the number of rows, 30; got 1"),
         ({"folds": 21}, "folds must be a whole number from 2 to the number of rows, 20; got 21"),
-        ({"seed": -1}, "seed must be a whole number"),
+        ({"random_state": -1}, "random_state must be a whole number"),
         ({"classifier": DecisionTreeClassifier()}, r"certain that X_(cal|new)\[\d+\] is new, so its ratio"),
     ],
 )
@@ -270,7 +270,7 @@ def test_where_a_ratio_would_be_negative_least_squares_takes_its_place():
     """The plain solution is (2.5, -0.5); with the second held at 0, all new rows are of the first class."""
     proba_cal, y_cal = population(np.array([[40, 10], [10, 40]]))
     proba_new, _ = population(np.array([[95, 0], [5, 0]]))
-    with pytest.warns(UserWarning, match="hardly tell how the share of 1 has shifted"):
+    with pytest.warns(UserWarning, match="hardly show how the share of 1 has shifted"):
         ratios = label_ratios(proba_cal, y_cal, proba_new)
     np.testing.assert_allclose(ratios, [2, 0], atol=1e-12)
 
@@ -278,14 +278,14 @@ def test_where_a_ratio_would_be_negative_least_squares_takes_its_place():
 def test_least_squares_that_is_not_negative_means_shares_that_add_up_to_one():
     proba_cal, y_cal = population(CONFUSION)
     proba_new, _ = population(np.diag([60, 0, 40]))
-    with pytest.warns(UserWarning, match="hardly tell"):
+    with pytest.warns(UserWarning, match="hardly show"):
         ratios = label_ratios(proba_cal, y_cal, proba_new)
     assert (ratios >= 0).all()
     assert (ratios == 0).any()
     assert ratios @ np.bincount(y_cal) / len(y_cal) == pytest.approx(1, abs=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore:The predictions can hardly tell")
+@pytest.mark.filterwarnings("ignore:The predictions hardly show")
 def test_labels_may_have_names():
     proba_cal, y_cal = population(CONFUSION)
     names = np.array(["low", "mid", "high"])
@@ -354,7 +354,7 @@ def test_intervals_cover_new_rows_whose_features_have_shifted():
     assert np.mean(plain) < 0.75
 
 
-@pytest.mark.filterwarnings("ignore:The predictions can hardly tell")
+@pytest.mark.filterwarnings("ignore:The predictions hardly show")
 def test_intervals_cover_new_rows_whose_classes_have_shifted():
     """In means over 12 draws, whose standard error is 0.004: the outer grades become rare."""
     weighted, plain = [], []
@@ -364,7 +364,7 @@ def test_intervals_cover_new_rows_whose_classes_have_shifted():
         _, drawn, grade = graded(6_000, rng)
         kept = rng.random(6_000) < np.array([0.02, 1, 1, 0.02])[grade]
         new, truth = drawn[kept], grade[kept]
-        controller = RiskController(alpha=0.2).calibrate(proba, y, class_weight=label_ratios(proba, y, new))
+        controller = RiskController(alpha=0.2).calibrate(proba, y, class_ratios=label_ratios(proba, y, new))
         weighted.append(metrics.coverage(truth, controller.predict_set(new)))
         plain.append(metrics.coverage(truth, RiskController(alpha=0.2).calibrate(proba, y).predict_set(new)))
     assert abs(np.mean(weighted) - 0.8) < 0.016

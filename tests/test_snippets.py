@@ -9,13 +9,12 @@ import shlex
 
 import numpy as np
 import pytest
+from command import succeeds
 from pages import PAGES, ROOT, blocks, name_of
 from sybil import Document
 from sybil.parsers.myst import PythonCodeBlockParser
-from typer.testing import CliRunner
 
 import ordinalrisk as orisk
-from ordinalrisk.cli import app
 
 # What a page may only show. Other tests hold commands and diffs against the code.
 SHOWN = {"console", "diff", "json", "text"}
@@ -47,10 +46,10 @@ def test_commands_of_the_readme_run_in_their_order(tmp_path, monkeypatch):
     pd = pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
     random = np.random.default_rng(0)
-    for file in ("scores", "new", "test", "march", "choose"):
+    for file in ("scores", "new", "test", "march", "april", "choose"):
         proba = random.dirichlet([1, 2, 1], size=300)
         table = pd.DataFrame(proba, columns=["p_0", "p_1", "p_2"])
-        if file != "new":
+        if file not in ("new", "april"):
             table["label"] = [random.choice(3, p=row) for row in proba]
         table.to_parquet(f"{file}.parquet")
     commands = re.findall(r"(?m)^    ordinalrisk (.*?)(?: +#.*)?$", (ROOT / "README.md").read_text())
@@ -61,9 +60,11 @@ def test_commands_of_the_readme_run_in_their_order(tmp_path, monkeypatch):
         "report",
         "compare",
         "monitor",
+        "drift",
     ]
     for command in commands:
-        done = CliRunner().invoke(app, shlex.split(command))
-        assert done.exit_code == 0, done.output
+        succeeds(*shlex.split(command))
     assert orisk.RiskController.load("cal.json").n_rows_ == 300
-    assert {"sets.parquet", "report.html", "state.json"} <= {path.name for path in tmp_path.iterdir()}
+    assert {"sets.parquet", "report.html", "state.json", "drift.json"} <= {
+        path.name for path in tmp_path.iterdir()
+    }

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import ordinalrisk as orisk
-from ordinalrisk.selection.compare import compare
-from ordinalrisk.selection.trade_off import trade_off
+from ordinalrisk import compare, trade_off
 
 
 def test_it_is_a_comparison_of_one_rule(draw):
@@ -19,7 +18,7 @@ def test_it_is_a_comparison_of_one_rule(draw):
     options = {
         "alphas": ["1/3"],
         "folds": 3,
-        "seed": 5,
+        "random_state": 5,
         "clusters": clusters,
         "losses": {"mine": "divergence"},
     }

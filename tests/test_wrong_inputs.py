@@ -26,7 +26,7 @@ from ordinalrisk import (
     shift,
 )
 from ordinalrisk.report import ReportSummary
-from ordinalrisk.selection.compare import Comparison
+from ordinalrisk.selection.compare import ranked
 
 mpl.use("agg")
 
@@ -39,10 +39,7 @@ NAMES = np.arange(N) % 6
 WEIGHTS = np.resize([0.5, 1.5], N)
 POINTS = PROBA.argmax(axis=1)
 SETS = IntervalSet([0] * N, [1] * N, classes=range(K))
-COMPARED = [
-    Comparison("coverage", orisk.WeightedLoss(), growth, 0.1, 0.1, metrics.Estimate(2, 1, 3), 0.9, 0.5, True)
-    for growth in ("paper", "frontier")
-]
+COMPARED = orisk.compare(PROBA, Y, losses={"coverage": "coverage"}, growths=["paper", "frontier"])
 
 
 # arrays that are wrong, made of right ones
@@ -124,12 +121,12 @@ LOGITS = {"logits": PROBA[:, ::-1].cumsum(axis=1)[:, ::-1]}
 CUMULATIVE = {"cumulative": PROBA.cumsum(axis=1)[:, :-1]}
 TO_COMPARE = ROWS | {"clusters": OPTIONS["clusters"], "alphas": [0.3, 0.4]}
 LOGPROBS = {"rows": [{"0": -1.0, "1": -2.0}] * 5, "classes": range(K)}
-RULES = orisk.PaperGrowth, orisk.FrontierGrowth, orisk.AdaptiveGrowth, orisk.RankedProbabilityGrowth
+RULES = [getattr(orisk, name) for name in orisk.__all__ if name.endswith("Growth")]
 CALLS = [
     ("RiskController.calibrate", RiskController(alpha=0.3, growth=GIVEN).calibrate, ROWS | NEW),
     *(
         ("RiskController.calibrate", RiskController(alpha=0.3).calibrate, ROWS | {option: right})
-        for option, right in (OPTIONS | {"class_weight": [0.5, 1.0, 1.0]}).items()
+        for option, right in (OPTIONS | {"class_ratios": [0.5, 1.0, 1.0]}).items()
     ),
     (
         "RiskController.calibrate_batches",
@@ -149,7 +146,16 @@ CALLS = [
     ("OnlineRiskController.predict_set", OnlineRiskController(alpha=0.3, growth=GIVEN).predict_set, NEW),
     ("OnlineRiskController.replay", OnlineRiskController(alpha=0.3, growth=GIVEN).replay, ROWS | NEW),
     ("OnlineRiskController.update", update_online, {"y": Y, "rows": np.arange(N)}),
-    ("RiskMonitor.update", orisk.RiskMonitor(alpha=0.5).update, OF_SETS),
+    (
+        "RiskMonitor.update",
+        lambda **arguments: orisk.RiskMonitor(alpha=0.5).update(**arguments),
+        OF_SETS | {"clusters": OPTIONS["clusters"]},
+    ),
+    (
+        "ScoreDrift.update",
+        lambda **arguments: orisk.ScoreDrift(controller()).update(**arguments),
+        {"proba": PROBA},
+    ),
     *(
         (
             "OrdinalRiskClassifier.fit",
@@ -182,14 +188,13 @@ CALLS = [
     ("alpha_for_singletons", lambda **new: orisk.alpha_for_singletons(pointed(), share=0.1, **new), NEW),
     ("compare", orisk.compare, TO_COMPARE),
     ("trade_off", orisk.trade_off, TO_COMPARE),
-    ("ranked", orisk.ranked, {"comparisons": COMPARED}),
+    ("ranked", ranked, {"comparisons": COMPARED}),
     ("weights_for_coverage", orisk.weights_for_coverage, ROWS | {"targets": [0.6] * K}),
     ("plots.plot_class_coverage", plots.plot_class_coverage, OF_SETS),
     ("plots.plot_intervals", plots.plot_intervals, OF_SETS | {"proba": PROBA, "rows": [0, 1, 2, 3]}),
     ("plots.plot_stratum_risks", partial(plots.plot_stratum_risks, loss="coverage"), OF_SETS | {"by": NAMES}),
     ("plots.plot_set_sizes", plots.plot_set_sizes, {"sets": SETS}),
     ("plots.plot_centroids", plots.plot_centroids, {"sets": SETS}),
-    ("softmax", orisk.softmax, LOGITS),
     ("probabilities.softmax", probabilities.softmax, LOGITS),
     ("probabilities.min_shift", probabilities.min_shift, LOGITS),
     ("probabilities.from_cumulative_logits", probabilities.from_cumulative_logits, LOGITS),
@@ -207,8 +212,12 @@ CALLS = [
     ("shift.effective_rows", shift.effective_rows, {"weights": WEIGHTS}),
     ("shift.covariate_ratios", shift.covariate_ratios, {"X_cal": X, "X_new": X[::2] + 0.1}),
     ("shift.label_ratios", shift.label_ratios, {"proba_cal": PROBA, "y_cal": Y, "proba_new": PROBA}),
-    ("split_rows", orisk.split_rows, {"n_or_y": Y, "clusters": NAMES}),
-    ("split_folds", partial(orisk.split_folds, folds=2), {"n_rows": N, "clusters": NAMES}),
+    ("splitting.split_rows", orisk.splitting.split_rows, {"n_or_y": Y, "clusters": NAMES}),
+    (
+        "splitting.split_folds",
+        partial(orisk.splitting.split_folds, folds=2),
+        {"n_rows": N, "clusters": NAMES},
+    ),
 ]
 
 
@@ -224,19 +233,23 @@ RIGHT = {
     "comparisons": {"empty"},
     **dict.fromkeys(["X", "X_cal", "X_new"], {*WRONG} - WHOLE),  # a classifier has its own checks
     "alphas": {"text inside"},  # numbers may be written out
-    "class_weight": {"text inside"},
+    "class_ratios": {"text inside"},
     "table": {"text inside"},
     "positions": {"text inside", "empty"},
     "targets": {"text inside", "None inside"},
 }
 OPTIONAL = {
-    "RiskController.calibrate": {"groups", "clusters", "sample_weight", "class_weight"},
+    "RiskController.calibrate": {"groups", "clusters", "sample_weight", "class_ratios"},
     "OrdinalRiskClassifier.fit": {"groups", "clusters"},
     "OnlineRiskController.update": {"rows"},
+    "RiskMonitor.update": {"clusters"},
     "WeightedLoss": {"weights"},
     "DivergenceLoss": {"positions"},
     "plots.plot_intervals": {"y", "proba", "rows"},
-    **{name: {"clusters"} for name in ("compare", "trade_off", "split_rows", "split_folds")},
+    **{
+        name: {"clusters"}
+        for name in ("compare", "trade_off", "splitting.split_rows", "splitting.split_folds")
+    },
 }
 
 
@@ -305,7 +318,7 @@ def test_what_counts_no_rows_is_an_error(name, parameter, count):
 @pytest.mark.parametrize("count", [None, "x", 1.5, 7.0, True, 0, -3, np.nan, [7], 1j], ids=repr)
 def test_what_counts_no_rows_to_split_is_an_error(count):
     with pytest.raises(ValueError, match="n_rows must be a whole number, at least 1"):
-        orisk.split_folds(count, 2)
+        orisk.splitting.split_folds(count, 2)
 
 
 def documented_arrays():
@@ -336,6 +349,7 @@ ELSEWHERE = {
         for name in ("predict", "predict_proba", "predict_ordered_proba", "predict_set")
     },
     "IntervalSet.to_pandas": "pandas has its own checks",
+    "IntervalSet.to_polars": "polars has its own checks",
     "RiskCurve.from_steps": "it takes what a calibration made",
 }
 

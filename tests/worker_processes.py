@@ -7,18 +7,20 @@ import logging
 import os
 import signal
 import sys
-import time
 from contextlib import contextmanager
+from functools import wraps
+from itertools import count
 from pathlib import Path
 
 import dask
 from distributed import LocalCluster
 from distributed.utils import get_mp_context
+from effort import wait_until
 
-from ordinalrisk.execution.part_steps import PartSteps
-from ordinalrisk.files import readers
-from ordinalrisk.jobs import many_files as files
-from ordinalrisk.jobs import one_file
+from ordinalrisk.curves.part_steps import PartSteps
+from ordinalrisk.execution.dask import connecting
+from ordinalrisk.files import output_folder, scored_rows
+from ordinalrisk.prediction.predictor import Predictor
 
 
 @contextmanager
@@ -26,7 +28,7 @@ def local_cluster(n_workers=2):
     """Processes with a thread each, which know the variables of the environment that we have now."""
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
         get_mp_context().set_forkserver_preload(
-            ["distributed", "pytest", "pandas", "ordinalrisk.growth.kernels.cpu", files.__name__]
+            ["distributed", "pytest", "pandas", "ordinalrisk.growth.kernels.cpu", "ordinalrisk.jobs"]
         )
         with LocalCluster(
             n_workers=n_workers,
@@ -38,9 +40,19 @@ def local_cluster(n_workers=2):
             yield cluster
 
 
+def answer_within(monkeypatch, seconds):
+    """Wait so long for a scheduler and for workers."""
+    monkeypatch.setattr(connecting, "SECONDS_TO_ANSWER", seconds)
+
+
+def see_only(monkeypatch, names):
+    """In a folder of output, this machine sees only these files."""
+    monkeypatch.setattr(output_folder, "names_in", lambda folder: names)
+
+
 # What follows runs on workers.
 
-REAL = {"opened": readers.opened, "sets": one_file.Predictor.sets, "sizes": PartSteps.sizes}
+REAL = {"opened": scored_rows.source_at, "sets": Predictor.sets, "sizes": PartSteps.sizes}
 
 
 def hide_ordinalrisk():
@@ -49,25 +61,39 @@ def hide_ordinalrisk():
     sys.modules["ordinalrisk"] = None
 
 
-def slow_down(seconds):
-    """Every file takes a while, with its output begun."""
-
-    def sets(self, rows):
-        time.sleep(seconds)
-        return REAL["sets"](self, rows)
-
-    def opened(*given):
-        time.sleep(seconds)
-        return REAL["opened"](*given)
-
-    one_file.Predictor.sets, files.opened = sets, opened
+def have_version(version):
+    sys.modules["ordinalrisk"].__version__ = version
 
 
-def die_once(marker):
-    """Whoever is asked first dies."""
+def held(name, marker):
+    """The same as it was, but the second call waits until there is such a file."""
+    n_calls = count(1)
+
+    @wraps(REAL[name])  # it is pickled by its name
+    def call(*given, **options):
+        if next(n_calls) == 2:
+            wait_until(lambda: os.path.exists(marker))
+        return REAL[name](*given, **options)
+
+    return call
+
+
+def hold_reading(marker):
+    """The second file that is read waits for the marker."""
+    scored_rows.source_at = held("opened", marker)
+
+
+def hold_writing(marker):
+    """The second file that is written waits for the marker, with its output begun."""
+    Predictor.sets = held("sets", marker)
+
+
+def die_once(marker, after=os.sep):
+    """Whoever is asked first dies, as soon as there is such a file."""
 
     def sizes(self):
         if not os.path.exists(marker):
+            wait_until(lambda: os.path.exists(after))
             Path(marker).touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return REAL["sizes"](self)
@@ -80,8 +106,7 @@ def die_of(name):
 
     def opened(place, *given):
         if place.endswith(name):
-            time.sleep(0.5)
             os.kill(os.getpid(), signal.SIGKILL)
         return REAL["opened"](place, *given)
 
-    files.opened = opened
+    scored_rows.source_at = opened

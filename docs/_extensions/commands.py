@@ -17,6 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from ordinalrisk.cli import app as application
+from ordinalrisk.cli import options
 
 _CODE = re.compile(r"(--[a-z][a-z-]*|\b[\w*]+\.(?:json|md|html|npz|csv)\b|(?<= )-(?=[;.,]))")
 
@@ -76,7 +77,7 @@ def _item(parameter: Any, kind: Any) -> nodes.definition_list_item:
 
 def _default(parameter: Any) -> tuple[str, str]:
     """What the option is for, and its default where it has a plain one."""
-    text = re.sub(r" \[default: (.*)\]", r" Default: \1.", parameter.help)
+    text = re.sub(r" \[default: (.*)\]", r" Default: \1.", options.with_names(parameter.help))
     value = parameter.default
     if value in (None, False, "") or callable(value):
         return text, ""

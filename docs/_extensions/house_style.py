@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import textwrap
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,7 @@ READING_ORDER = (
     "survey_ordered_logit",
     "coral_head",
     "llm_judge",
+    "from_excel_to_sets",
     # any cost,
     "retina_grades",
     "clinical_costs",
@@ -85,6 +88,12 @@ def apply(conf: Mapping[str, Any], name: str) -> None:
             "animation.writer": "pillow",  # others are looked for, and their absence said
         }
     )
+    warnings.formatwarning = _shown_warning
+
+
+def _shown_warning(message: Warning | str, category: type[Warning], *_: object) -> str:
+    """A warning as pages show it: short lines, and not the path of the file on this machine."""
+    return textwrap.fill(f"{category.__name__}: {message}", 80) + "\n"
 
 
 def _fold_drawing(app: Sphinx, doctree: nodes.document) -> None:

@@ -8,64 +8,64 @@ __version__ = "0.1.0"
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ordinalrisk import datasets, metrics, plots, probabilities, report, shift
+    from ordinalrisk import datasets, jobs, metrics, plots, probabilities, report, shift, splitting
+    from ordinalrisk.calibration.warning_category import CalibrationWarning
     from ordinalrisk.controller import RiskController
     from ordinalrisk.curves.risk_curve import RiskCurve
     from ordinalrisk.estimator import OrdinalRiskClassifier
-    from ordinalrisk.growth.rules import AdaptiveGrowth, FrontierGrowth, PaperGrowth, RankedProbabilityGrowth
-    from ordinalrisk.inputs.splitting import split_folds, split_rows
-    from ordinalrisk.losses.kinds import CostTableLoss, DivergenceLoss, WeightedLoss
+    from ordinalrisk.growth.rules import *  # noqa: F403
+    from ordinalrisk.losses.kinds import *  # noqa: F403
     from ordinalrisk.prediction.interval_set import IntervalSet
-    from ordinalrisk.probabilities import softmax
     from ordinalrisk.selection.choose_alpha import alpha_for_singletons, alpha_for_size
-    from ordinalrisk.selection.compare import compare, ranked
+    from ordinalrisk.selection.compare import compare
     from ordinalrisk.selection.coverage_weights import weights_for_coverage
     from ordinalrisk.selection.trade_off import trade_off
+    from ordinalrisk.sequential.drift import ScoreDrift
     from ordinalrisk.sequential.monitor import RiskMonitor
     from ordinalrisk.sequential.online import OnlineRiskController
 
 _HOME = {
-    "AdaptiveGrowth": "growth.rules",
-    "CostTableLoss": "losses.kinds",
-    "DivergenceLoss": "losses.kinds",
-    "FrontierGrowth": "growth.rules",
+    "CalibrationWarning": "calibration.warning_category",
     "IntervalSet": "prediction.interval_set",
     "OnlineRiskController": "sequential.online",
     "OrdinalRiskClassifier": "estimator",
-    "PaperGrowth": "growth.rules",
-    "RankedProbabilityGrowth": "growth.rules",
     "RiskController": "controller",
     "RiskCurve": "curves.risk_curve",
     "RiskMonitor": "sequential.monitor",
-    "WeightedLoss": "losses.kinds",
+    "ScoreDrift": "sequential.drift",
     "alpha_for_singletons": "selection.choose_alpha",
     "alpha_for_size": "selection.choose_alpha",
     "compare": "selection.compare",
     "datasets": "",
+    "jobs": "",
     "metrics": "",
     "plots": "",
     "probabilities": "",
-    "ranked": "selection.compare",
     "report": "",
     "shift": "",
-    "softmax": "probabilities",
-    "split_folds": "inputs.splitting",
-    "split_rows": "inputs.splitting",
+    "splitting": "",
     "trade_off": "selection.trade_off",
     "weights_for_coverage": "selection.coverage_weights",
 }
-__all__ = [*_HOME]
+_FAMILIES = {"Growth": "growth.rules", "Loss": "losses.kinds"}
+"""The ending of a family of public names, and the module that lists them in its ``__all__``."""
 
 
 def __getattr__(name: str) -> Any:
     """Import public names when first used, so that ``import ordinalrisk`` stays light."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'ordinalrisk' has no attribute {name!r}")
     from importlib import import_module
 
-    module = import_module(f"ordinalrisk.{_HOME[name] or name}")
-    return getattr(module, name) if _HOME[name] else module
+    if name == "__all__":
+        listed = (import_module(f"ordinalrisk.{home}").__all__ for home in _FAMILIES.values())
+        return [*_HOME, *(each for names in listed for each in names)]
+    if name in _HOME:
+        module = import_module(f"ordinalrisk.{_HOME[name] or name}")
+        return getattr(module, name) if _HOME[name] else module
+    for ending, home in _FAMILIES.items():
+        if name.endswith(ending) and name in (family := import_module(f"ordinalrisk.{home}")).__all__:
+            return getattr(family, name)
+    raise AttributeError(f"module 'ordinalrisk' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__getattr__("__all__"), "__version__"]

@@ -1,52 +1,48 @@
-"""RiskController: probabilities and labels in, intervals out."""
+"""RiskController: calibrate on rows with known labels, then predict a set of labels for each new row."""
 
 from __future__ import annotations
 
-import math
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
-from fractions import Fraction
 from functools import partial
 from os import PathLike
 from typing import Any
 
-import numpy as np
-
-from ordinalrisk.calibration.accumulate import Calibration, RowExtras
+from ordinalrisk.calibration.calibration import Calibration
 from ordinalrisk.calibration.combinations import require_parts_suffice, require_theorem
-from ordinalrisk.calibration.guarantees import Guarantee
-from ordinalrisk.calibration.promises import checked_more_alphas
+from ordinalrisk.calibration.guarantees import Guarantee, guarantee_of, warn_if_uncertified
+from ordinalrisk.calibration.labelled_rows import labelled_batches, labelled_rows
 from ordinalrisk.calibration.row_thresholds import Thresholds
 from ordinalrisk.calibration.spec import OPTIONS, Spec
-from ordinalrisk.growth.rules import GrowthRule
-from ordinalrisk.inputs.arrays import to_numpy
-from ordinalrisk.inputs.column_roles import ScoreColumns
-from ordinalrisk.inputs.device import on_device
-from ordinalrisk.inputs.labels import Classes
-from ordinalrisk.inputs.lazy import is_dask
-from ordinalrisk.inputs.numbers import as_fraction, decimal_text
-from ordinalrisk.inputs.row_index import require_same_rows
-from ordinalrisk.losses.kinds import IntervalLoss
+from ordinalrisk.checks.findings import warn_of_findings
+from ordinalrisk.execution.calibrate import calibrate
+from ordinalrisk.execution.fold import InMemory
+from ordinalrisk.inputs.arrays import is_dask
+from ordinalrisk.inputs.caller import level_of_caller
+from ordinalrisk.inputs.scattered_rows import ScatteredRows
 from ordinalrisk.prediction import notebook_view
 from ordinalrisk.prediction.interval_set import IntervalSet
 from ordinalrisk.prediction.predictor import Predictor
-from ordinalrisk.saving import calibration_file
 
 _PARAMETERS = tuple(field.name for field in fields(Spec))
+_CALL_INSTEAD = {
+    "fit": "it trains no model. Call calibrate(proba, y) with class probabilities of rows that the model was "
+    "not trained on; OrdinalRiskClassifier has fit(X, y).",
+    "predict": "call predict_set(proba); the model that made the probabilities predicts single labels.",
+    "predict_proba": "pass the probabilities that your model predicts to calibrate and predict_set.",
+}
+"""What to do instead of calling methods that a controller does not have."""
 
 
 class RiskController:
-    r"""Label intervals whose expected loss is at most ``alpha``.
+    r"""Prediction sets with an expected loss of at most ``alpha``.
 
-    Calibrated on rows with known labels, it turns the class probabilities of new rows into intervals
-    ``[l, u]`` with
+    It turns the class probabilities of new rows into intervals of labels ``[l, u]`` with
 
     .. math:: E[\,G(y, [l, u])\,] \le \alpha
 
-    for rows exchangeable with the calibration rows, whatever the model and the distribution (paper, Eq. 2
-    and Theorem 1). With losses :math:`L_i(\tau)` of the ``n`` calibration rows, at most ``B`` each, the
-    threshold is
+    if new rows are exchangeable with the calibration rows, whatever the model (paper, Eq. 2 and Theorem 1).
+    With losses :math:`L_i(\tau)` of the ``n`` calibration rows, at most ``B`` each, the threshold is
 
     .. math:: \hat\tau = \sup \{ \tau : \sum_{i=1}^n L_i(\tau) \le (n + 1)\,\alpha - B \},
 
@@ -58,38 +54,48 @@ class RiskController:
         What a miss costs: a :class:`WeightedLoss`, a :class:`DivergenceLoss`, a :class:`CostTableLoss` or its
         table, ``"coverage"`` or ``"divergence"``.
     alpha : number or mapping
-        The largest expected loss, between 0 and the loss's largest value. It means the decimals that are
-        written: 0.29 is 29/100. A mapping gives each class its own, which implies ``condition_on="label"``.
+        The largest expected loss, between 0 and the largest value of the loss. Decimals are exact: 0.29 is
+        29/100. A mapping gives each class its own ``alpha`` and implies ``condition_on="label"``. With
+        ``relative`` it is a share, between 0 and 1.
     growth : GrowthRule or str
-        How intervals grow: ``"frontier"``, ``"adaptive"``, ``"paper"`` or ``"rps"``. If the probabilities are
-        right, ``"frontier"`` has the smallest expected size of all intervals that hold the point label, at
-        the risks that it attains.
+        How intervals grow: a growth rule or its name, such as ``"frontier"`` or ``"paper"``. If the
+        probabilities are right, ``"frontier"`` has the smallest expected size of all intervals that hold the
+        point label, at the risks that it attains.
     classes : sequence, optional
         The labels in order. By default those of an ordered categorical ``y``, else ``0 .. K-1``.
     delta : number, optional
         Keep the expected loss within ``alpha`` with probability ``1 - delta`` over the draw of the
         calibration rows, not just on average over them. The rows must be independent draws.
-    bound : {"auto", "binomial", "hoeffding_bentkus", "betting", "dkw"}
+    confidence_bound : {"auto", "binomial", "hoeffding_bentkus", "betting", "dkw"}
         The bound behind ``delta``: by default the tightest that is valid for the loss, at one ``alpha`` that
         was chosen without these rows. ``"dkw"`` is wider and holds for every ``alpha`` at once.
     condition_on : {"label"}, optional
-        Keep the expected loss within ``alpha`` for each true class, not just on average over them. This
-        also holds if the shares of the classes change.
+        Keep the expected loss within ``alpha`` for each true class, also if the class shares change.
     randomize : bool
-        Let a coin decide about labels whose level is the threshold itself, so that ties do not make sets
-        larger than needed: the expected loss lies within ``B / (n + 1)`` of ``alpha``, if the single labels
-        of ``n + 1`` rows always lose more than ``(n + 1) alpha - B`` (the paper's Remark 1 names the idea).
+        Let a coin decide about labels at the threshold itself, so that ties do not enlarge sets (Remark 1).
     random_state : int, optional
-        The seed of the shuffle that the betting bound needs. By default it is drawn at random, and saved with
-        the calibration. The promise is over the rows and a seed drawn at random. With a fixed seed it holds
-        if the rows come in random order; on sorted files one seed can fail far more often than ``delta``.
-        Whoever tries several seeds and keeps the best threshold has no promise.
+        The seed of the shuffle for the betting bound; by default it is drawn at random, and saved. A fixed
+        seed needs rows in random order: on sorted files it can fail far more often than ``delta``. If you try
+        several seeds and keep the best threshold, no promise holds.
+    relative : bool
+        Whether ``alpha`` is a share of what could be lost: :math:`E[G] \le \alpha\,E[g_y]` with :math:`g_y`
+        the largest cost of class ``y``. With weights, at most this share of the total weight is missed, so
+        a raised weight protects its class.
+    pool_classes : True or sequence of sequences, optional
+        With ``condition_on="label"``: adjacent classes that share a threshold, such as
+        ``[("poor", "very poor")]``. The promise is then for the rows of a pool together. True merges classes
+        with too few calibration rows with their smaller neighbours, by the numbers of rows alone.
+    exempt_classes : sequence, optional
+        With ``condition_on="label"``: classes for which nothing is promised.
+    check : bool
+        Warn if the calibration rows look wrong: scores in another order than the classes, labels of other
+        rows, classes that the sets nearly always miss. See :class:`CalibrationWarning`. It is not saved.
 
     Attributes
     ----------
     threshold_ : float or dict
-        The exact threshold: a label belongs to a set if its level is at least this. By group, by class, or by
-        both where each has its own; for a row of mean weight where rows have weights.
+        The exact threshold: a set includes the labels with at least this level. A dict by group, by class or
+        by both if each has its own; if rows have weights, the threshold of a row of mean weight.
     risk_curve_ : RiskCurve or dict
         The total calibration loss at every threshold; a dict as for ``threshold_``.
     classes_ : array
@@ -101,25 +107,23 @@ class RiskController:
     columns_ : ScoreColumns or None
         Which columns the calibration data had, if they came from a file.
     shuffle_seed_ : int or None
-        The seed of the shuffle, if the bound needed one. The same rows in the same order with this
-        ``random_state`` give the same thresholds.
+        The seed of the shuffle, if the bound needed one; as ``random_state`` it repeats the calibration.
     calibration_ : Calibration
         All that predictions need.
 
     Notes
     -----
-    Options combine where a theorem covers both: ``delta`` with groups, clusters and ``condition_on``;
-    ``condition_on`` with these; ``randomize`` with groups and clusters; row weights with groups. For
-    ``delta`` in a population that has shifted, see :func:`ordinalrisk.shift.accepted_rows`.
+    Options combine where a theorem covers both; a pair without a theorem is an error, which names the
+    possible ones. For ``delta`` after a shift of the population, see :func:`ordinalrisk.shift.accepted_rows`.
 
-    The expected loss is at least ``alpha - (M + 1) B / (n + 1)`` if never more than ``M`` of ``n + 1`` rows
-    step at one level and the single labels of ``n + 1`` rows always lose more than ``(n + 1) alpha - B``
-    (paper, Theorem 4). The second condition can't be read off a calibration.
+    If the single labels of ``n + 1`` rows always lose more than ``(n + 1) alpha - B``, which a calibration
+    can't show, the expected loss is at least ``alpha - B / (n + 1)`` with ``randomize``, and without it at
+    least ``alpha - (M + 1) B / (n + 1)`` if at most ``M`` rows step at one level (paper, Theorem 4).
 
     References
     ----------
     Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023: Eq. 2 and 3, Theorems 1 and 4,
-    Algorithm 2.
+    Algorithm 2, Remark 1.
 
     Examples
     --------
@@ -132,23 +136,7 @@ class RiskController:
     IntervalSet of 500 rows, 5 classes, mean size 3.1...
     """
 
-    loss: IntervalLoss
-    alpha: Any
-    growth: GrowthRule
-    classes: Any
-    delta: Any
-    bound: str
-    condition_on: str | None
-    randomize: bool
-    random_state: int | None
-    threshold_: Any
-    risk_curve_: Any
-    classes_: Classes
-    n_rows_: int
-    data_blake3_: str
-    columns_: ScoreColumns | None
-    shuffle_seed_: int | None
-    calibration_: Calibration
+    check = True  # also for a controller that was loaded
 
     def __init__(
         self,
@@ -158,33 +146,37 @@ class RiskController:
         classes: Any = None,
         *,
         delta: Any = None,
-        bound: str = "auto",
+        confidence_bound: str = "auto",
         condition_on: str | None = None,
         randomize: bool = False,
         random_state: Any = None,
+        relative: bool = False,
+        pool_classes: Any = None,
+        exempt_classes: Any = (),
+        check: bool = True,
     ) -> None:
-        spec = Spec(loss, alpha, growth, classes, delta, bound, condition_on, randomize, random_state)
-        for name in _PARAMETERS:
-            setattr(self, name, getattr(spec, name))
-        if delta is not None and (wrong := as_fraction(delta)) > Fraction(1, 2):
-            rest = decimal_text(1 - wrong)
-            warnings.warn(
-                f"delta={delta} keeps alpha with probability {rest} only; for a confidence of "
-                f"{decimal_text(wrong)} write delta={rest}.",
-                stacklevel=2,
-            )
+        if not isinstance(check, bool):
+            raise ValueError(f"check must be True or False; got {check!r}.")
+        spec = Spec(
+            *(loss, alpha, growth, classes, delta, confidence_bound, condition_on, randomize, random_state),
+            *(relative, pool_classes, exempt_classes),
+        )
+        self.loss, self.alpha, self.growth, self.classes = spec.loss, spec.alpha, spec.growth, classes
+        self.delta, self.confidence_bound, self.condition_on = spec.delta, confidence_bound, spec.condition_on
+        self.randomize, self.random_state, self.relative = randomize, spec.random_state, relative
+        self.pool_classes, self.exempt_classes = spec.pool_classes, spec.exempt_classes
+        self.check = check
+        spec.warn_if_unlikely(stacklevel=2)
 
     @classmethod
     def of(cls, spec: Spec, calibration: Calibration) -> RiskController:
-        """A controller with a calibration that was made for ``spec``."""
-        controller = cls.__new__(cls)
-        return controller._adopted(spec, calibration, spec.thresholds(calibration))
+        """Return a controller with a calibration that was made for ``spec``."""
+        return cls.__new__(cls)._use(spec, calibration)
 
     @property
     def spec(self) -> Spec:
-        """The parameters, checked: what a calibration is made for."""
-        kept: Spec | None = self.__dict__.get("_spec")
-        return kept or Spec(**{name: getattr(self, name) for name in _PARAMETERS})
+        """The checked parameters."""
+        return self.__dict__.get("_spec") or Spec(**{name: getattr(self, name) for name in _PARAMETERS})
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _PARAMETERS and hasattr(self, "threshold_"):
@@ -202,7 +194,7 @@ class RiskController:
         groups: Any = None,
         clusters: Any = None,
         sample_weight: Any = None,
-        class_weight: Any = None,
+        class_ratios: Any = None,
         point_labels: Any = None,
         more_alphas: Sequence[Any] = (),
     ) -> RiskController:
@@ -212,40 +204,33 @@ class RiskController:
         ----------
         proba : array-like of shape (n, K)
             Class probabilities, columns in label order: numpy, nested lists, pandas, polars, pyarrow, torch.
-            A tensor on a GPU is calibrated with on the GPU, a dask array or frame where its partitions are;
-            then ``y`` and ``groups`` are dask collections too, cut in the same places.
+            Tensors on a GPU are used on the GPU, dask arrays and frames where their partitions are; ``y`` and
+            ``groups`` must then be dask collections too, cut in the same places.
         y : array-like of shape (n,)
-            The true labels. They belong to the rows of ``proba`` by position, and so does all that has a
-            value for each row. Row indexes of pandas or dask must agree where two inputs have one: the same
-            labels in another order are an error, other labels a warning.
+            The true labels. Inputs with a value for each row are matched by position. Their pandas or dask
+            indexes must agree: labels in another order are an error, other labels a warning.
         groups : array-like of shape (n,), optional
-            The group of each row. Each group gets its own threshold, and its own guarantee.
+            The group of each row. Each group gets its own threshold and its own guarantee.
         clusters : array-like of shape (n,), optional
-            Whom each row comes from. Rows of one patient are not independent: the clusters are what is
-            exchangeable, and the guarantee is for the mean loss of a new cluster.
+            The patient, or other unit, that each row comes from. Rows of one unit are not independent: the
+            clusters must be exchangeable, and the guarantee is for the mean loss of a new cluster.
         sample_weight : array-like of shape (n,), optional
             Likelihood ratios of a new population to that of these rows, up to a factor, if covariates have
-            shifted; see :func:`ordinalrisk.shift.covariate_ratios`. They are taken as the binary numbers they
-            are, not as decimals.
-        class_weight : sequence or mapping, optional
+            shifted; see :func:`ordinalrisk.shift.covariate_ratios`.
+        class_ratios : sequence or mapping, optional
             Ratios of the new shares of the classes to those among these rows, if only the shares have
             shifted; see :func:`ordinalrisk.shift.label_ratios`.
         point_labels : array-like of int, optional
-            The label index each interval grows from, for a growth rule with ``point="given"``.
+            The position of the label that each set grows from, for a growth rule with ``point="given"``.
         more_alphas : sequence of number
-            Other risks at which thresholds will be asked for. Only dask collections need to be told: of these
-            the risk curve is kept around the thresholds alone.
+            Other risks to predict at. Only dask collections need them in advance: their risk curve is kept
+            near the thresholds only.
 
         Returns
         -------
         RiskController
-            Itself, calibrated.
-
-        Warns
-        -----
-        UserWarning
-            Where there are too few rows for ``alpha``: sets then hold all labels, and it says how many rows
-            are needed.
+            The same controller, calibrated. If there are too few rows for ``alpha``, it warns, and every set
+            holds all labels.
 
         Examples
         --------
@@ -253,57 +238,40 @@ class RiskController:
         >>> RiskController(alpha=0.1).calibrate(proba, [1, 1, 2] + [0, 1, 2] * 6)
         RiskController(loss=WeightedLoss(), alpha=0.1, growth=FrontierGrowth(point='mode')): threshold inf ...
         """
-        spec, extras = self.spec, RowExtras(groups, clusters, sample_weight)
-        require_theorem(
-            [*spec.options, *extras.used, *(["class_weight"] if class_weight is not None else [])]
-        )
+        spec, for_all = self.spec, {"class_ratios": class_ratios, "more_alphas": more_alphas}
+        of_rows = {"groups": groups, "clusters": clusters, "sample_weight": sample_weight}
+        options = of_rows | {"class_ratios": class_ratios}
+        used = [name for name, values in options.items() if values is not None]
+        require_theorem([*spec.options, *used])
         if is_dask(proba):
-            from ordinalrisk.execution.dask import collections
+            from ordinalrisk.execution.dask.collections import calibrate_collections
 
-            require_parts_suffice(extras.used)
-            return self._finished(
-                spec,
-                collections.calibration_of(
-                    spec,
-                    proba,
-                    y,
-                    groups=groups,
-                    class_weight=class_weight,
-                    point_labels=point_labels,
-                    more_alphas=more_alphas,
-                ),
+            require_parts_suffice([*spec.options, *used])
+            calibrated = calibrate_collections(
+                spec, proba, y, groups=groups, point_labels=point_labels, check=self.check, **for_all
             )
-        require_same_rows(
-            proba=proba,
-            y=y,
-            groups=groups,
-            clusters=clusters,
-            sample_weight=sample_weight,
-            point_labels=point_labels,
-        )
-        matrix, labels, classes = spec.checked_rows(proba, y, spec.classes)
-        calibrator = spec.calibrator(classes, class_weight=class_weight)
-        checked_more_alphas(more_alphas, spec.costs(len(classes)))
-        given = spec.growth.given_points(point_labels, matrix)
-        calibrator.add(matrix, labels, replace(extras, point_labels=given))
-        return self._finished(spec, calibrator.finish())
+        else:
+            batch, classes = labelled_rows(spec, spec.classes, proba, y, **of_rows, point_labels=point_labels)
+            calibrated = calibrate(spec, classes, [InMemory([batch])], check=self.check, **for_all)
+        return self._use(spec, *calibrated, stacklevel=1 + level_of_caller())
 
-    def calibrate_batches(self, batches: Iterable[tuple[Any, Any]]) -> RiskController:
-        """Find the exact threshold on rows that come in batches, of which only the losses' steps are kept.
+    def calibrate_batches(self, batches: Iterable[Any], *, class_ratios: Any = None) -> RiskController:
+        """Find the exact threshold on rows that come in batches; probabilities are not kept.
 
-        The result is that of :meth:`calibrate` on all rows at once, bit for bit; with the betting bound, if
-        both have the same ``random_state``.
+        The result is that of :meth:`calibrate` on all rows at once with the same ``random_state``.
 
         Parameters
         ----------
-        batches : iterable of (proba, y)
-            Each as for :meth:`calibrate`, on the host, without groups, clusters or weights. The growth rule
-            must find its own point labels.
+        batches : iterable of (proba, y) or of mapping
+            Each as for :meth:`calibrate`. A mapping has ``proba``, ``y``, and any of ``groups``,
+            ``clusters``, ``sample_weight`` and ``point_labels``.
+        class_ratios : sequence or mapping, optional
+            As for :meth:`calibrate`.
 
         Returns
         -------
         RiskController
-            Itself, calibrated.
+            The same controller, calibrated.
 
         Examples
         --------
@@ -313,38 +281,31 @@ class RiskController:
         RiskController(loss=WeightedLoss(), ...): threshold 0.3 from 42 rows
         """
         spec = self.spec
-        if spec.growth.point == "given":
-            raise ValueError('Batches bring no point labels; with point="given" use calibrate on all rows.')
-        classes, calibrator = spec.classes, None
-        for proba, y in _pairs(batches):
-            require_same_rows(proba=proba, y=y)
-            host = to_numpy(proba, "proba") if on_device(proba) else proba  # which refuses it
-            matrix, labels, classes = spec.checked_rows(host, y, classes)
-            if calibrator is None:
-                calibrator = spec.calibrator(classes)
-            calibrator.add(matrix, labels)
-        if calibrator is None:
-            raise ValueError("There are no batches to calibrate with.")
-        return self._finished(spec, calibrator.finish())
+        used, classes, rows = labelled_batches(spec, batches)
+        require_theorem([*spec.options, *used, *([] if class_ratios is None else ["class_ratios"])])
+        source = [InMemory(rows)]
+        calibrated = calibrate(spec, classes, source, class_ratios=class_ratios, check=self.check)
+        return self._use(spec, *calibrated, stacklevel=1 + level_of_caller())
 
-    def _finished(self, spec: Spec, calibration: Calibration) -> RiskController:
-        """Take it over, and say first where there are too few rows: a warning may be an error."""
-        thresholds = spec.thresholds(calibration)
-        _warn_if_uncertified(spec, calibration, thresholds, stacklevel=4)
-        return self._adopted(spec, calibration, thresholds)
-
-    def _adopted(self, spec: Spec, calibration: Calibration, thresholds: Thresholds) -> RiskController:
-        strata = calibration.strata
-        self.__dict__.update({name: getattr(spec, name) for name in _PARAMETERS})  # as they were checked
-        self._spec, self.calibration_ = spec, calibration
-        self._predictor = Predictor(spec.growth, calibration, thresholds)
-        self.columns_ = calibration.columns
-        self.shuffle_seed_ = calibration.shuffle_seed
-        self.classes_ = calibration.classes
-        self.n_rows_ = strata.n_rows
-        self.risk_curve_ = strata.named([part.curve for part in strata.parts], calibration.classes)
-        self.data_blake3_ = calibration.data_blake3
-        self.threshold_ = strata.named(thresholds.values, calibration.classes)
+    def _use(
+        self,
+        spec: Spec,
+        calibration: Calibration,
+        rows: ScatteredRows | None = None,
+        stacklevel: int | None = None,
+    ) -> RiskController:
+        predictor, strata, classes = Predictor.of(spec, calibration), calibration.strata, calibration.classes
+        thresholds = predictor.thresholds
+        if stacklevel is not None:  # before anything is changed: a warning may be an error
+            warn_if_uncertified(thresholds, stacklevel)
+            warn_of_findings(spec, predictor, rows, stacklevel)
+        self.__dict__.update({name: getattr(spec, name) for name in _PARAMETERS})
+        self._spec, self.calibration_, self.classes_ = spec, calibration, classes
+        self._predictor = predictor
+        self.columns_, self.shuffle_seed_ = calibration.columns, calibration.shuffle_seed
+        self.n_rows_, self.data_blake3_ = strata.n_rows, calibration.data_blake3
+        self.risk_curve_ = strata.named([part.curve for part in strata.parts], classes)
+        self.threshold_ = strata.named(thresholds.values, classes)
         return self
 
     def predict_set(
@@ -355,37 +316,35 @@ class RiskController:
         groups: Any = None,
         unseen_groups: str = "error",
         sample_weight: Any = None,
-        seed: Any = None,
+        random_state: Any = None,
         point_labels: Any = None,
     ) -> IntervalSet:
-        """The interval of each row.
+        """Predict the set of each row: the labels with at least the threshold as their level.
 
         Parameters
         ----------
         proba : array-like of shape (n, K)
-            Class probabilities, as for :meth:`calibrate`. A tensor on a GPU gives intervals there, a dask
-            collection intervals that are computed when someone asks.
+            Class probabilities, as for :meth:`calibrate`. Tensors on a GPU give sets on the GPU, dask
+            collections give sets that are computed later, by ``compute()``.
         alpha : number, optional
-            Another risk than the one calibrated for, from the same risk curve. It must not be chosen by a
-            look at the calibration rows. With ``delta`` each ``alpha`` has this confidence by itself; with
-            ``bound="dkw"`` all of them together, also one that was chosen by these rows.
+            Another risk than the one calibrated for. With ``delta`` each has its confidence by itself. Choose
+            it without the calibration rows, unless ``confidence_bound="dkw"``, which covers all together.
         groups : array-like of shape (n,), optional
             The group of each row, if the calibration has groups.
         unseen_groups : {"error", "full"}
-            What rows of a group get that has no calibration rows: an error, or all labels.
+            What to do with groups that had no calibration rows: raise an error, or predict all labels.
         sample_weight : array-like of shape (n,), optional
-            The likelihood ratio of each row, on the scale of those that were calibrated with. Each row then
-            has its own exact threshold.
-        seed : int or numpy Generator, optional
-            For randomized sets: equal seeds give equal sets. A number is for all rows at once: the coins of
-            every call with it are the same. For rows that come in parts, pass one Generator to each call.
+            The likelihood ratio of each row, on the scale of those at calibration.
+        random_state : int or numpy Generator, optional
+            The seed of randomized sets: every call with the same number tosses the same coins. If rows come
+            in parts, pass the same Generator to each call.
         point_labels : array-like of int, optional
             As for :meth:`calibrate`.
 
         Returns
         -------
         IntervalSet
-            The labels whose level is at least the threshold.
+            The set of each row.
 
         Examples
         --------
@@ -396,26 +355,27 @@ class RiskController:
           0  0..1
           1  2
         """
-        predictor = self._predictor_at(alpha)
+        thresholds = self._thresholds_at(alpha)
         if alpha is not None:
-            _warn_if_uncertified(self._spec, self.calibration_, predictor.thresholds, stacklevel=3)
-        predict: Any = predictor
+            warn_if_uncertified(thresholds, stacklevel=2)
+        own = self._predictor
+        predict: Any = own if thresholds is own.thresholds else replace(own, thresholds=thresholds)
         if is_dask(proba):
-            from ordinalrisk.execution.dask.collections import predicted
+            from ordinalrisk.execution.dask.collections import predict_collections
 
-            predict = partial(predicted, predictor)
+            predict = partial(predict_collections, predict)
         sets: IntervalSet = predict(
             proba,
             groups=groups,
             unseen_groups=unseen_groups,
             sample_weight=sample_weight,
-            seed=seed,
+            random_state=random_state,
             point_labels=point_labels,
         )
         return sets
 
     def guarantee(self, alpha: Any = None) -> Guarantee:
-        r"""What holds, in numbers; printed, in words (paper, Theorem 1).
+        """State what holds for new rows (paper, Theorem 1), in numbers; ``print`` says it in words.
 
         Parameters
         ----------
@@ -435,11 +395,10 @@ class RiskController:
         calibration rows (n = 21 rows, losses from 0 to B = 1).
         Every set is a single label; on the calibration rows their mean loss was 0.
         """
-        thresholds = self._predictor_at(alpha).thresholds
-        return self._spec.guarantee(self.calibration_, thresholds)
+        return guarantee_of(self._thresholds_at(alpha))
 
     def threshold_at(self, alpha: Any) -> Any:
-        """What ``threshold_`` would be at another risk.
+        """Return what ``threshold_`` would be at another risk.
 
         Parameters
         ----------
@@ -454,93 +413,79 @@ class RiskController:
         Examples
         --------
         >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 7
-        >>> controller = RiskController(alpha=0.1).calibrate(proba, [1, 2, 2] + [0, 1, 2] * 6)
-        >>> controller.threshold_at(0.2)
+        >>> RiskController(alpha=0.1).calibrate(proba, [1, 2, 2] + [0, 1, 2] * 6).threshold_at(0.2)
         inf
         """
-        values = self._predictor_at(alpha).thresholds.values
-        return self.calibration_.strata.named(values, self.classes_)
+        return self.calibration_.strata.named(self._thresholds_at(alpha).values, self.classes_)
 
     @property
     def thresholds_(self) -> list[float]:
         """The threshold of each stratum, in the order of groups and classes."""
-        return self._predictor_at(None).thresholds.values
+        return self._thresholds_at(None).values
 
     def save(self, path: str | PathLike[str], *, key: str | PathLike[str] | None = None) -> None:
         """Write the calibration to a JSON file, whole or not at all.
 
-        The file has a digest of every field, which finds accidents. The digests have no key: anybody can edit
-        the file and compute them again. Sign the file where somebody else could replace it.
+        Digests of all fields reveal accidents, not forgery: sign the file if others could replace it.
 
         Parameters
         ----------
         path : path
-            Of the file. One that is there is replaced.
+            The file to write; an existing file is replaced.
         key : path, optional
-            An Ed25519 private key in PEM. The signature goes to the same name with ``.sig`` after it.
+            An Ed25519 private key in PEM. The signature is written to ``path`` with ``.sig`` appended.
 
         Examples
         --------
         >>> import tempfile
-        >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 7
-        >>> controller = RiskController(alpha=0.1).calibrate(proba, [1, 2, 2] + [0, 1, 2] * 6)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     controller.save(f"{folder}/grades.json")
-        ...     same = RiskController.load(f"{folder}/grades.json")
-        >>> same.threshold_ == controller.threshold_
-        True
+        ...     RiskController().calibrate([[0.6, 0.4]] * 20, [0] * 20).save(f"{folder}/grades.json")
         """
         self._require_calibrated()
+        from ordinalrisk.saving import calibration_file
+
         calibration_file.write(self._spec, self.calibration_, path, key)
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, key: str | PathLike[str] | None = None) -> RiskController:
         """Read a calibration that :meth:`save` wrote; its predictions are the same bit for bit.
 
-        Without a key, a file that was forged with care is loaded like any other.
-
         Parameters
         ----------
         path : path
-            Of the file.
+            The file to read.
         key : path, optional
-            The Ed25519 public key in PEM. The signature is verified before anything in the file is used.
+            The Ed25519 public key in PEM. The signature is verified before anything in the file is used;
+            without a key, a carefully forged file is loaded like any other.
 
         Returns
         -------
         RiskController
-            Calibrated.
+            The calibrated controller. It warns if the version that saved it promised more than holds.
 
         Raises
         ------
         ValueError
-            If the file was cut, edited or written by another schema; it names the field. With a key, if the
-            signature is missing or does not match.
-
-        Warns
-        -----
-        UserWarning
-            Where an earlier version made the calibration, and its promise is weaker than it said.
+            If the file was cut, edited or written in another schema: the message names the field. With a key,
+            if the signature is missing or does not match.
 
         Examples
         --------
         >>> import tempfile
-        >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 7
-        >>> controller = RiskController(alpha=0.1).calibrate(proba, [1, 2, 2] + [0, 1, 2] * 6)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     controller.save(f"{folder}/grades.json")
-        ...     same = RiskController.load(f"{folder}/grades.json")
-        >>> same.predict_set(proba) == controller.predict_set(proba)
-        True
+        ...     RiskController().calibrate([[0.6, 0.4]] * 20, [0] * 20).save(f"{folder}/grades.json")
+        ...     RiskController.load(f"{folder}/grades.json")
+        RiskController(loss=WeightedLoss(), ...): threshold inf from 20 rows
         """
+        from ordinalrisk.saving import calibration_file
+
         return RiskController.of(*calibration_file.read(path, key))
 
-    def _predictor_at(self, alpha: Any) -> Predictor:
-        """What predicts at a risk, by default the one calibrated for."""
+    def _thresholds_at(self, alpha: Any) -> Thresholds:
         self._require_calibrated()
-        if alpha is None:
-            return self._predictor
-        return replace(self._predictor, thresholds=self._spec.thresholds(self.calibration_, alpha))
+        return (
+            self._predictor.thresholds if alpha is None else self._spec.thresholds(self.calibration_, alpha)
+        )
 
     def _require_calibrated(self) -> None:
         if not hasattr(self, "threshold_"):
@@ -548,30 +493,21 @@ class RiskController:
 
             raise NotFittedError("This RiskController is not calibrated yet; call calibrate(proba, y) first.")
 
+    def __getattr__(self, name: str) -> Any:
+        """Say what to call instead of the methods that estimators have."""
+        if name in _CALL_INSTEAD:
+            raise AttributeError(f"RiskController has no {name!r}: {_CALL_INSTEAD[name]}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def __repr__(self) -> str:
         options = "".join(f", {name}={value!r}" for name in OPTIONS if (value := getattr(self, name)))
         text = f"RiskController(loss={self.loss!r}, alpha={self.alpha!r}, growth={self.growth!r}{options})"
         if hasattr(self, "threshold_"):
-            found = self.threshold_
-            count = f"{len(found)} thresholds" if isinstance(found, dict) else f"threshold {found:.6g}"
+            own = self.threshold_
+            count = f"{len(own)} thresholds" if isinstance(own, dict) else f"threshold {own:.6g}"
             text += f": {count} from {self.n_rows_} rows"
         return text
 
     def _repr_html_(self) -> str:
-        return notebook_view.controller_html(self)
-
-
-def _warn_if_uncertified(
-    spec: Spec, calibration: Calibration, thresholds: Thresholds, stacklevel: int
-) -> None:
-    if -math.inf in thresholds.values or thresholds.too_heavy_classes:  # else the curve need not be sorted
-        warnings.warn(str(spec.guarantee(calibration, thresholds).warning), stacklevel=stacklevel)
-
-
-def _pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
-    if not isinstance(batches, Iterable) or isinstance(batches, str | bytes | Mapping | np.ndarray):
-        raise ValueError(f"batches must be pairs (proba, y); got a {type(batches).__name__}.")
-    for number, batch in enumerate(batches):
-        if not isinstance(batch, tuple | list) or len(batch) != 2:
-            raise ValueError(f"Batch {number} must be a pair (proba, y); got a {type(batch).__name__}.")
-        yield batch[0], batch[1]
+        thresholds = self._predictor.thresholds if hasattr(self, "threshold_") else None
+        return notebook_view.controller_html(type(self).__name__, self.spec, thresholds)

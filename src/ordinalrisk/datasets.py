@@ -9,25 +9,24 @@ __all__ = ["simulated_classes"]
 
 
 def simulated_classes(
-    n_per_class: int = 2000, n_classes: int = 10, seed: int = 0
+    n_per_class: int = 2000, n_classes: int = 10, random_state: int = 0
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    r"""Gaussian classes in the plane, class ``i`` centred at ``[i, i]``, each with its own random covariance.
+    r"""Draw Gaussian classes in the plane, class ``i`` around ``[i, i]``, each with a random covariance.
 
     .. math:: X \mid y = i \;\sim\; N\big((i, i),\; A_i A_i^\top\big), \qquad A_i \in R^{2 \times 2}
               \text{ with independent standard normal entries}
 
-    The paper asks for "a randomly generated covariance matrix" and its released code passes ``rand(2, 2)``,
-    which is none: it is not symmetric, and half of the time its determinant is negative. A sampler then draws
-    from some other distribution than the one it was asked for. :math:`A A^\top` is symmetric and positive
-    semi-definite whatever :math:`A` is, so the law of the data is the one that is written above.
+    The paper uses "a randomly generated covariance matrix". Its released code passes ``rand(2, 2)``, which is
+    not a covariance matrix: it is not symmetric, and half of the time its determinant is negative, so the
+    sampler draws from another distribution. :math:`A A^\top` is always symmetric and positive semi-definite.
 
     Parameters
     ----------
     n_per_class : int
-        Rows of each class.
+        The number of rows of each class.
     n_classes : int
-        Classes, labelled ``0 .. n_classes - 1``.
-    seed : int
+        The number of classes, labelled ``0 .. n_classes - 1``.
+    random_state : int
         The same seed gives the same rows.
 
     Returns
@@ -35,7 +34,7 @@ def simulated_classes(
     X : array of shape (n_per_class * n_classes, 2)
         The points, class by class.
     y : array of int
-        Their labels.
+        The labels.
 
     References
     ----------
@@ -52,7 +51,7 @@ def simulated_classes(
             "Simulated data need at least one row in each of at least two classes; got "
             f"n_per_class={n_per_class}, n_classes={n_classes}."
         )
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(random_state)
     A = rng.standard_normal((n_classes, 2, 2))
     noise = rng.standard_normal((n_classes, n_per_class, 2))
     centre = np.arange(n_classes)[:, None, None]

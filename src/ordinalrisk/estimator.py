@@ -1,4 +1,4 @@
-"""OrdinalRiskClassifier: the scikit-learn meta-estimator."""
+"""OrdinalRiskClassifier: train and calibrate a scikit-learn classifier in one step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from ordinalrisk.inputs.labels import Classes, as_classes, class_indices, ordere
 from ordinalrisk.inputs.row_index import require_same_rows, row_index
 from ordinalrisk.inputs.row_names import RowNames
 from ordinalrisk.inputs.training import (
-    held_out_and_training,
     ordered_probabilities,
     require_probabilities,
     sorted_labels,
@@ -27,10 +26,11 @@ from ordinalrisk.inputs.training import (
     warn_of_absent_classes,
 )
 from ordinalrisk.prediction.interval_set import IntervalSet
+from ordinalrisk.splitting import held_out_and_training
 
 
 class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier that also predicts label sets with an expected loss of at most ``alpha``.
+    """A classifier that also predicts sets of labels with an expected loss of at most ``alpha``.
 
     It trains any scikit-learn classifier on some of the rows and calibrates a :class:`RiskController` on the
     others, with that controller's guarantee (paper, Eq. 2 and 3, Theorem 1). Wrap a model that is already
@@ -46,7 +46,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         The labels in order. By default those of an ordered pandas categorical or polars Enum ``y``, else the
         sorted labels. Labels that the estimator was not trained on get probability 0. No set includes other
         labels, and the guarantee does not cover them: name the classes if ``y`` may lack some.
-    delta, bound, condition_on, randomize
+    delta, confidence_bound, condition_on, randomize, relative, pool_classes, exempt_classes
         As for :class:`RiskController`.
     calibration_size : float or int
         The share or the number of the rows that :meth:`fit` holds out to calibrate with; of the clusters, if
@@ -54,6 +54,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     random_state : int, RandomState instance or None
         The seed of the draw of the calibration rows and, with ``delta``, of the shuffle of the betting bound.
         Fits with the same int are equal.
+    check : bool
+        As for :class:`RiskController`.
 
     Attributes
     ----------
@@ -101,11 +103,15 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         growth: Any = "frontier",
         classes: Any = None,
         delta: Any = None,
-        bound: str = "auto",
+        confidence_bound: str = "auto",
         condition_on: str | None = None,
         randomize: bool = False,
+        relative: bool = False,
+        pool_classes: Any = None,
+        exempt_classes: Any = (),
         calibration_size: float = 0.25,
         random_state: Any = None,
+        check: bool = True,
     ) -> None:
         self.estimator = estimator
         self.loss = loss
@@ -113,11 +119,15 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.growth = growth
         self.classes = classes
         self.delta = delta
-        self.bound = bound
+        self.confidence_bound = confidence_bound
         self.condition_on = condition_on
         self.randomize = randomize
+        self.relative = relative
+        self.pool_classes = pool_classes
+        self.exempt_classes = exempt_classes
         self.calibration_size = calibration_size
         self.random_state = random_state
+        self.check = check
 
     def fit(self, X: Any, y: Any, *, groups: Any = None, clusters: Any = None, **fit_params: Any) -> Self:
         """Train a clone of the estimator on some of the rows and calibrate it on the others.
@@ -141,8 +151,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         groups, clusters : array-like of shape (n,), optional
             As for :meth:`RiskController.calibrate`.
         **fit_params
-            Metadata for the estimator's ``fit``, such as ``sample_weight``; with metadata routing, what it
-            requests. What has a value for each row is cut to the training rows. Calibration uses none of it.
+            Metadata for the ``fit`` of the estimator, such as ``sample_weight``; with metadata routing, what
+            it requests. Values for each row are cut to the training rows. Calibration does not use them.
 
         Returns
         -------
@@ -157,9 +167,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
         Examples
         --------
-        >>> import numpy as np
         >>> from sklearn.linear_model import LogisticRegression
-        >>> X, y = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0), np.repeat([0, 1, 2], 40)
+        >>> X, y = [[0.0], [1.0], [2.0]] * 40, [0, 1, 2] * 40
         >>> OrdinalRiskClassifier(LogisticRegression()).fit(X, y).controller_.n_rows_
         30
         """
@@ -180,7 +189,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             warn_if_alphabetical(controller.classes)
         indices = class_indices(y, controller.classes, len(y))
         if groups is not None:
-            RowNames("groups").numbered(groups, len(y))  # which refuses what is wrong in any row
+            RowNames("groups").numbered(groups, len(y))  # raises an error for a bad name in any row
         held_out, train = held_out_and_training(len(y), self.calibration_size, clusters, split_seed)
         warn_of_absent_classes(controller.classes, indices, train, held_out)
         if _routing_enabled():
@@ -188,12 +197,12 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         estimator = clone(self.estimator).fit(
             _safe_indexing(X, train), y[train], **_check_method_params(X, fit_params, train)
         )
-        extras = {
+        of_rows = {
             name: _safe_indexing(indexable(values)[0], held_out)
             for name, values in {"groups": groups, "clusters": clusters}.items()
             if values is not None
         }
-        return self._calibrate(estimator, controller, _safe_indexing(X, held_out), y[held_out], **extras)
+        return self._calibrate(estimator, controller, _safe_indexing(X, held_out), y[held_out], **of_rows)
 
     def calibrate(
         self,
@@ -203,7 +212,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         groups: Any = None,
         clusters: Any = None,
         sample_weight: Any = None,
-        class_weight: Any = None,
+        class_ratios: Any = None,
     ) -> Self:
         """Calibrate a trained model on all the given rows.
 
@@ -213,7 +222,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Features of rows that the model was not trained on.
         y : array-like of shape (n,)
             Their labels.
-        groups, clusters, sample_weight, class_weight
+        groups, clusters, sample_weight, class_ratios
             As for :meth:`RiskController.calibrate`.
 
         Returns
@@ -224,9 +233,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Examples
         --------
         >>> from sklearn.frozen import FrozenEstimator
-        >>> import numpy as np
         >>> from sklearn.linear_model import LogisticRegression
-        >>> X, y = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0), np.repeat([0, 1, 2], 40)
+        >>> X, y = [[0.0], [1.0], [2.0]] * 40, [0, 1, 2] * 40
         >>> trained = FrozenEstimator(LogisticRegression().fit(X[::2], y[::2]))
         >>> OrdinalRiskClassifier(trained).calibrate(X[1::2], y[1::2]).controller_.n_rows_
         60
@@ -246,10 +254,9 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         controller = self._controller(
             classes if order is None else order, check_random_state(self.random_state)
         )
-        labels = column_or_1d(to_numpy(y, "y"), warn=True)
-        apart = {"groups": groups, "clusters": clusters}
-        weights = {"sample_weight": sample_weight, "class_weight": class_weight}
-        return self._calibrate(estimator, controller, X, labels, **apart, **weights)
+        labels, of_rows = column_or_1d(to_numpy(y, "y"), warn=True), {"groups": groups, "clusters": clusters}
+        weights = {"sample_weight": sample_weight, "class_ratios": class_ratios}
+        return self._calibrate(estimator, controller, X, labels, **of_rows, **weights)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict one label for each row with the estimator.
@@ -262,13 +269,12 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         array of shape (n,)
-            The labels, which need not be the ones that sets grow from.
+            The labels; sets may grow from other labels.
 
         Examples
         --------
-        >>> import numpy as np
         >>> from sklearn.linear_model import LogisticRegression
-        >>> X, y = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0), np.repeat([0, 1, 2], 40)
+        >>> X, y = [[0.0], [1.0], [2.0]] * 40, [0, 1, 2] * 40
         >>> OrdinalRiskClassifier(LogisticRegression()).fit(X, y).predict([[0.0], [2.0]])
         array([0, 2])
         """
@@ -291,9 +297,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
         Examples
         --------
-        >>> import numpy as np
         >>> from sklearn.linear_model import LogisticRegression
-        >>> X, y = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0), np.repeat([0, 1, 2], 40)
+        >>> X, y = [[0.0], [1.0], [2.0]] * 40, [0, 1, 2] * 40
         >>> OrdinalRiskClassifier(LogisticRegression()).fit(X, y).predict_proba([[0.0], [2.0]]).shape
         (2, 3)
         """
@@ -315,10 +320,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
         Examples
         --------
-        >>> import numpy as np
         >>> from sklearn.linear_model import LogisticRegression
-        >>> X = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
-        >>> y = np.repeat(["low", "middle", "high"], 40)
+        >>> X, y = [[0.0], [1.0], [2.0]] * 40, ["low", "middle", "high"] * 40
         >>> model = OrdinalRiskClassifier(LogisticRegression(), classes=["low", "middle", "high"])
         >>> model.fit(X, y).predict_ordered_proba([[0.0], [2.0]]).argmax(axis=1)
         array([0, 2])
@@ -347,9 +350,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
         Examples
         --------
-        >>> import numpy as np
         >>> from sklearn.linear_model import LogisticRegression
-        >>> X, y = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0), np.repeat([0, 1, 2], 40)
+        >>> X, y = [[0.0], [1.0], [2.0]] * 40, [0, 1, 2] * 40
         >>> OrdinalRiskClassifier(LogisticRegression()).fit(X, y).predict_set([[0.0], [2.0]])
         IntervalSet of 2 rows, 3 classes, mean size 1
           0  0
@@ -375,9 +377,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
         Examples
         --------
-        >>> import numpy as np
         >>> from sklearn.linear_model import LogisticRegression
-        >>> X, y = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0), np.repeat([0, 1, 2], 40)
+        >>> X, y = [[0.0], [1.0], [2.0]] * 40, [0, 1, 2] * 40
         >>> OrdinalRiskClassifier(LogisticRegression()).fit(X, y).guarantee().certified
         True
         """
@@ -426,16 +427,20 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             self.growth,
             classes,
             delta=self.delta,
-            bound=self.bound,
+            confidence_bound=self.confidence_bound,
             condition_on=self.condition_on,
             randomize=self.randomize,
+            pool_classes=self.pool_classes,
+            exempt_classes=self.exempt_classes,
             random_state=int(random.randint(2**31)) if seeded else None,
+            relative=self.relative,
+            check=self.check,
         )
-        controller.spec.calibrator(classes)  # which checks alpha against the loss
+        controller.spec.require_alpha(classes)
         return controller
 
-    def _calibrate(self, estimator: Any, controller: RiskController, X: Any, y: Any, **extras: Any) -> Self:
-        controller.calibrate(ordered_probabilities(estimator, X, controller.classes), y, **extras)
+    def _calibrate(self, estimator: Any, controller: RiskController, X: Any, y: Any, **options: Any) -> Self:
+        controller.calibrate(ordered_probabilities(estimator, X, controller.classes), y, **options)
         self.estimator_, self.controller_ = estimator, controller
         self.classes_ = np.unique(controller.classes)
         return self

@@ -5,30 +5,32 @@ interval too: exact binomial (Clopper-Pearson) for proportions and for losses wi
 (Waudby-Smith and Ramdas) for other means. The interval contains the true value with at least this probability
 if the rows are independent draws from one population and the sets were made without them: measure on rows
 that were not calibrated on. This holds for each interval by itself, not for all entries of an array together.
-Of intervals of dask collections all are computed in one pass over the partitions, from counts that add up.
+Intervals on a GPU are copied to the host; those of dask collections are counted in one pass over the
+partitions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, ParamSpec
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ordinalrisk.evaluation.class_table import ClassTable, class_table
 from ordinalrisk.evaluation.counts import Tally
-from ordinalrisk.evaluation.estimates import Estimate, Value
+from ordinalrisk.evaluation.estimates import CONFIDENCE, Estimate, Value
+from ordinalrisk.inputs.arrays import is_lazy_set
 from ordinalrisk.inputs.device import to_host
 from ordinalrisk.inputs.labels import class_indices
-from ordinalrisk.inputs.lazy import is_lazy_set
 from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.losses.kinds import as_loss
 from ordinalrisk.prediction.interval_set import IntervalSet
 
 __all__ = [
+    "ClassTable",
     "Estimate",
+    "by_class",
     "centroid_histogram",
     "class_coverage",
     "class_risk",
@@ -37,28 +39,12 @@ __all__ = [
     "distance_when_missed",
     "losses",
     "mean_size",
+    "relative_risk",
     "risk",
     "size_histogram",
 ]
 
-Parameters = ParamSpec("Parameters")
 
-
-def _on_host(metric: Callable[Parameters, Value]) -> Callable[Parameters, Value]:
-    """The metric also of labels and intervals on a GPU, which are brought to the host for it."""
-
-    @wraps(metric)
-    def on_host(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
-        return metric(*map(_from_device, args), **{key: _from_device(value) for key, value in kwargs.items()})
-
-    return on_host
-
-
-def _from_device(value: Any) -> Any:
-    return value.cpu() if isinstance(value, IntervalSet) else to_host(value)
-
-
-@_on_host
 def losses(y: Any, sets: IntervalSet, loss: Any = "coverage") -> NDArray[np.float64]:
     r"""The loss of each row (paper, Eq. 1).
 
@@ -87,14 +73,12 @@ def losses(y: Any, sets: IntervalSet, loss: Any = "coverage") -> NDArray[np.floa
     """
     lazy: Any = sets
     if is_lazy_set(lazy):
-        of_rows: NDArray[np.float64] = lazy.losses(y, CostTable.of(as_loss(loss), len(sets.classes)).values)
+        of_rows: NDArray[np.float64] = lazy.losses(y, _costs(loss, sets))
         return of_rows
-    label = _label_indices(y, sets)
-    nearest = np.clip(label, sets.lower_index, sets.upper_index)
-    return CostTable.of(as_loss(loss), len(sets.classes)).values[label, nearest]
+    label, sets = _on_host(y, sets)
+    return _costs(loss, sets)[label, np.clip(label, sets.lower_index, sets.upper_index)]
 
 
-@_on_host
 def risk(y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float | None = None) -> Value:
     r"""The mean loss: what ``alpha`` bounds in expectation (paper, Eq. 2). By default the share of misses.
 
@@ -122,12 +106,46 @@ def risk(y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float
     >>> risk([1, 1, 1], sets, "divergence")
     0.16666666666666666
     """
-    return _tally(y, sets).risk(as_loss(loss), confidence)
+    return _tally(y, sets).risk(as_loss(to_host(loss)), confidence)
 
 
-@_on_host
+def relative_risk(
+    y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float | None = None
+) -> Value:
+    r"""The loss as a share of what could be lost: what ``alpha`` bounds with ``relative=True``.
+
+    .. math:: \frac{\sum_i L_i}{\sum_i g_i}, \qquad g_i = \max_k G[y_i, k]
+
+    For weights it is the share of the total weight that is missed.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The true labels.
+    sets : IntervalSet
+        The intervals, also on a GPU or of dask collections.
+    loss : IntervalLoss, str or table
+        What a miss costs, as for :class:`~ordinalrisk.RiskController`.
+    confidence : float, optional
+        Give an :class:`Estimate` with the interval of this confidence too, such as 0.95.
+
+    Returns
+    -------
+    float, or Estimate
+        From 0 to 1; NaN if no row can lose anything.
+
+    Examples
+    --------
+    >>> import ordinalrisk as orisk
+    >>> sets = IntervalSet([0, 1, 1], [0, 2, 1], classes=[0, 1, 2])
+    >>> relative_risk([1, 1, 0], sets, orisk.WeightedLoss([4, 1, 1]))
+    0.8333333333333334
+    """
+    return _tally(y, sets).relative_risk(as_loss(to_host(loss)), confidence)
+
+
 def coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> Value:
-    r"""The share of rows whose interval holds the label.
+    r"""The share of intervals that hold the label.
 
     .. math:: \frac{1}{n} \#\{i : l_i \le y_i \le u_i\}
 
@@ -154,7 +172,6 @@ def coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> V
     return _tally(y, sets).coverage(confidence)
 
 
-@_on_host
 def class_coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> Value:
     r"""Coverage of the rows of each true class; NaN for a class without rows.
 
@@ -182,7 +199,6 @@ def class_coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None
     return _tally(y, sets).class_coverage(confidence)
 
 
-@_on_host
 def class_risk(
     y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float | None = None
 ) -> Value:
@@ -211,10 +227,9 @@ def class_risk(
     >>> class_risk([0, 1, 1], IntervalSet([0, 1, 2], [0, 2, 2], classes=[0, 1, 2]), "divergence")
     array([0.  , 0.25,  nan])
     """
-    return _tally(y, sets).class_risk(as_loss(loss), confidence)
+    return _tally(y, sets).class_risk(as_loss(to_host(loss)), confidence)
 
 
-@_on_host
 def class_size(y: Any, sets: IntervalSet) -> NDArray[np.float64]:
     r"""The mean number of labels in the intervals of each true class; NaN for a class without rows.
 
@@ -240,7 +255,44 @@ def class_size(y: Any, sets: IntervalSet) -> NDArray[np.float64]:
     return _tally(y, sets).class_size()
 
 
-@_on_host
+def by_class(
+    y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float | None = CONFIDENCE
+) -> ClassTable:
+    r"""Rows, coverage, mean loss and mean size of each true class, as a table.
+
+    For class ``k`` the mean loss is :func:`class_risk`, the coverage :func:`class_coverage` and the size
+    :func:`class_size`:
+
+    .. math:: \frac{1}{n_k} \sum_{i : y_i = k} L_i, \qquad n_k = \#\{i : y_i = k\}
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The true labels.
+    sets : IntervalSet
+        The intervals, also on a GPU or of dask collections.
+    loss : IntervalLoss, str or table
+        What a miss costs, as for :class:`~ordinalrisk.RiskController`.
+    confidence : float or None
+        The confidence of the intervals; None leaves them out.
+
+    Returns
+    -------
+    ClassTable
+        It shows as a table in notebooks, and has ``to_pandas`` and ``to_polars``.
+
+    Examples
+    --------
+    >>> sets = IntervalSet([0, 1, 2], [0, 2, 2], classes=["low", "mid", "high"])
+    >>> by_class(["low", "mid", "mid"], sets, "divergence", confidence=None).to_pandas()
+      label  rows  coverage  risk  size
+    0   low     1       1.0  0.00   1.0
+    1   mid     2       0.5  0.25   1.5
+    2  high     0       NaN   NaN   NaN
+    """
+    return class_table(_tally(y, sets), sets.classes, as_loss(to_host(loss)), confidence)
+
+
 def mean_size(sets: IntervalSet, *, confidence: float | None = None) -> Value:
     r"""The mean number of labels in an interval.
 
@@ -266,7 +318,6 @@ def mean_size(sets: IntervalSet, *, confidence: float | None = None) -> Value:
     return _tally_of_sets(sets).mean_size(confidence)
 
 
-@_on_host
 def size_histogram(sets: IntervalSet, *, confidence: float | None = None) -> Value:
     r"""The share of intervals of size ``1 .. K``.
 
@@ -292,7 +343,6 @@ def size_histogram(sets: IntervalSet, *, confidence: float | None = None) -> Val
     return _tally_of_sets(sets).size_histogram(confidence)
 
 
-@_on_host
 def centroid_histogram(sets: IntervalSet, *, confidence: float | None = None) -> Value:
     r"""The share of intervals centred at ``0, 0.5, 1, .., K-1`` (paper, Figures 4, 6 and 8).
 
@@ -318,7 +368,6 @@ def centroid_histogram(sets: IntervalSet, *, confidence: float | None = None) ->
     return _tally_of_sets(sets).centroid_histogram(confidence)
 
 
-@_on_host
 def distance_when_missed(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> Value:
     r"""How many labels lie from the truth to the interval, on average, where it is missed.
 
@@ -352,7 +401,7 @@ def _tally(y: Any, sets: Any) -> Tally:
     if is_lazy_set(sets):
         tally: Tally = sets.tally(y)
         return tally
-    return Tally.of(_label_indices(y, sets), sets)
+    return Tally.of(*_on_host(y, sets))
 
 
 def _tally_of_sets(sets: Any) -> Tally:
@@ -361,13 +410,20 @@ def _tally_of_sets(sets: Any) -> Tally:
         tally: Tally = sets.tally_of_sets()
         return tally
     _require_sets(sets)
+    sets = sets.cpu()
     return Tally.of(sets.lower_index, sets)
 
 
-def _label_indices(y: Any, sets: IntervalSet) -> NDArray[np.int64]:
+def _on_host(y: Any, sets: IntervalSet) -> tuple[NDArray[np.int64], IntervalSet]:
+    """Return the positions of the labels, and the sets, on the host."""
     _require_sets(sets)
-    require_same_rows(6, sets=sets, y=y)  # below a metric and what brings it to the host
-    return class_indices(y, sets.classes, len(sets))
+    y = to_host(y)
+    require_same_rows(5, sets=sets, y=y)  # below a metric and what counts its rows
+    return class_indices(y, sets.classes, len(sets)), sets.cpu()
+
+
+def _costs(loss: Any, sets: IntervalSet) -> NDArray[np.float64]:
+    return CostTable.of(as_loss(to_host(loss)), len(sets.classes)).values
 
 
 def _require_sets(sets: Any) -> None:

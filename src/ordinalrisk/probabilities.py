@@ -1,8 +1,8 @@
-"""From model output to class probabilities, and every check of them.
+"""Convert the output of models to class probabilities.
 
 A controller takes an ``(n, K)`` array of probabilities, columns in label order. The functions here make one
-from logits, cumulative probabilities or a language model's token log-probabilities. Nothing is repaired in
-silence: what is no probability gets an error that says where and what to do.
+from logits, cumulative probabilities or the token log-probabilities of a language model. Invalid values raise
+an error that says where they are and what to do.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.inputs.arrays import to_numpy, widened
-from ordinalrisk.inputs.matrix import as_matrix
+from ordinalrisk.inputs.labels import as_classes
+from ordinalrisk.inputs.matrix import as_matrix, softmax_of_rows
 
 __all__ = ["from_cumulative", "from_cumulative_logits", "from_logprobs", "min_shift", "softmax"]
 
-_LARGE = 1e300  # sums of so many differences of logits stay finite
+_LARGE = 1e300  # sums of differences of smaller logits stay finite
 
 
 def softmax(logits: Any) -> NDArray[np.float64]:
-    r"""Probabilities from logits.
+    r"""Convert logits to probabilities.
 
     .. math:: p_k = e^{z_k} / \sum_i e^{z_i}
 
@@ -42,15 +43,11 @@ def softmax(logits: Any) -> NDArray[np.float64]:
     array([[0.5, 0.5],
            [1. , 0. ]])
     """
-    z = _finite(logits, "logits")
-    with np.errstate(over="ignore", under="ignore"):  # to minus infinity, whose exponential is 0
-        e = np.exp(z - z.max(axis=1, keepdims=True))
-    proba: NDArray[np.float64] = e / e.sum(axis=1, keepdims=True)
-    return proba
+    return softmax_of_rows(_finite(logits, "logits"))
 
 
 def min_shift(logits: Any) -> NDArray[np.float64]:
-    r"""The scores that the paper's released code calls softmax.
+    r"""Convert logits to the scores that the paper's released code calls softmax.
 
     .. math:: p_k = \frac{z_k - \min z}{\sum_i (z_i - \min z)}
 
@@ -64,7 +61,7 @@ def min_shift(logits: Any) -> NDArray[np.float64]:
     Returns
     -------
     array of float64 of shape (n, K)
-        Scores that add up to 1, the least of which is 0.
+        Scores that add up to 1; the smallest of each row is 0.
 
     Examples
     --------
@@ -82,7 +79,7 @@ def min_shift(logits: Any) -> NDArray[np.float64]:
 
 
 def from_cumulative(cumulative: Any) -> NDArray[np.float64]:
-    r"""Class probabilities from cumulative ones.
+    r"""Convert cumulative probabilities to class probabilities.
 
     .. math:: p_k = P(Y \le k) - P(Y \le k - 1)
 
@@ -111,11 +108,11 @@ def from_cumulative(cumulative: Any) -> NDArray[np.float64]:
 
 
 def from_cumulative_logits(logits: Any) -> NDArray[np.float64]:
-    r"""Class probabilities from logits of :math:`P(Y > k)`: CORAL-style heads.
+    r"""Convert logits of :math:`P(Y > k)`, as of CORAL heads, to class probabilities.
 
     .. math:: p_k = \sigma(z_{k-1}) - \sigma(z_k) = \sigma(z_{k-1})\,\sigma(-z_k)\,(1 - e^{z_k - z_{k-1}})
 
-    The second form, which is what is computed, keeps full precision in the tails.
+    The second form is computed, because it keeps full precision in the tails.
 
     Parameters
     ----------
@@ -134,7 +131,7 @@ def from_cumulative_logits(logits: Any) -> NDArray[np.float64]:
     """
     z = _finite(logits, "logits", fewest=1)
     _require_order(z[:, 1:] > z[:, :-1], "logits", "decrease from P(Y > 0) to P(Y > K-2)", z)
-    with np.errstate(over="ignore"):  # to minus infinity, where the factor is 1
+    with np.errstate(over="ignore"):  # at minus infinity the factor is 1
         middle = _sigmoid(z[:, :-1]) * _sigmoid(-z[:, 1:]) * -np.expm1(np.diff(z, axis=1))
     return np.concatenate([_sigmoid(-z[:, :1]), middle, _sigmoid(z[:, -1:])], axis=1)
 
@@ -142,20 +139,20 @@ def from_cumulative_logits(logits: Any) -> NDArray[np.float64]:
 def from_logprobs(
     rows: Iterable[Mapping[str, float] | Sequence[Mapping[str, Any]]], classes: Sequence[Any]
 ) -> NDArray[np.float64]:
-    r"""Class probabilities from the token log-probabilities of a language model that answers with a label.
+    r"""Convert the token log-probabilities of a language model that answers with a label to probabilities.
 
     .. math:: p_k = \frac{e^{s_k}}{\sum_{i} e^{s_i}}
 
-    over the labels among the candidates, :math:`s_k` being the log-probability of label ``k``.
+    with :math:`s_k` the log-probability of label ``k``, over the labels among the candidates.
 
     Parameters
     ----------
     rows : iterable
-        For each case the candidates of the answer's token: a mapping from token to log-probability, or a
-        list of ``{"token": ..., "logprob": ...}``.
+        For each row the candidates for the token of the answer: a mapping from token to log-probability, or
+        a list of ``{"token": ..., "logprob": ...}``.
     classes : sequence
-        The labels in order. Tokens are compared with them without surrounding white space; a label that is
-        not among the candidates gets probability 0, and the others share what is left in proportion.
+        The labels in order. Tokens are compared with them without surrounding white space. Labels that are
+        not among the candidates get probability 0; the others share 1 in proportion.
 
     Returns
     -------
@@ -167,11 +164,9 @@ def from_logprobs(
     >>> from_logprobs([{"4": -0.2, " 5": -2.0, "The": -5.0}], classes=[1, 2, 3, 4, 5]).round(3)
     array([[0.   , 0.   , 0.   , 0.858, 0.142]])
     """
-    from ordinalrisk.inputs.labels import as_classes  # which needs this module
-
     single = isinstance(rows, str | bytes | Mapping) or getattr(rows, "ndim", 1) == 0
     if single or not isinstance(rows, Iterable):
-        raise ValueError(f"rows must be a sequence, the candidates of each case; got {rows!r}.")
+        raise ValueError(f"rows must be a sequence with the candidates of each row; got {rows!r}.")
     labels = as_classes(classes).tolist()
     column = {str(label).strip(): k for k, label in enumerate(labels)}
     if len(column) < len(labels):

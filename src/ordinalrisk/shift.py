@@ -1,8 +1,8 @@
-r"""When new rows are unlike the calibration rows: how much more often each kind occurs among them.
+r"""Estimate how a new population differs from that of the calibration rows.
 
-Rows that are weighted by :math:`dP_{new} / dP_{cal}` stand for the new population (Tibshirani et al. 2019).
-These ratios are known only where the shift is by design; here they are estimated, from features alone for a
-shift of the features (covariate shift), from predictions for a shift of the classes (label shift).
+Calibration rows with weights :math:`dP_{new} / dP_{cal}` represent the new population (Tibshirani et al.
+2019). These ratios are known only if the shift is by design. Here they are estimated: from features if the
+features have shifted (covariate shift), from predictions if the shares of the classes have (label shift).
 """
 
 from __future__ import annotations
@@ -15,60 +15,61 @@ from numpy.typing import NDArray
 
 from ordinalrisk.display.text_table import listed
 from ordinalrisk.growth.rules import require_valid
-from ordinalrisk.inputs.arrays import to_numpy
+from ordinalrisk.inputs.arrays import library_of, to_numpy
 from ordinalrisk.inputs.labels import Classes, class_indices, require_column_order, resolve_classes
 from ordinalrisk.inputs.matrix import as_matrix
-from ordinalrisk.inputs.numbers import as_fraction
+from ordinalrisk.inputs.numbers import as_fraction, checked_seed
 from ordinalrisk.inputs.row_index import require_same_rows
-from ordinalrisk.inputs.splitting import checked_seed, split_folds
+from ordinalrisk.splitting import split_folds
 
 __all__ = ["accepted_rows", "covariate_ratios", "effective_rows", "label_ratios"]
 
 Ratios = NDArray[np.float64]
 
-_ROUNDING = 1e-9  # of a solved system
+_ROUNDING = 1e-9  # of a solved linear system
 _LARGEST = np.finfo(np.float64).max
-_FEW = 10  # rows that count as fewer than one in so many deserve a warning
+_FEW = 10  # warn if the effective number of rows is less than one in so many
 
 
 def covariate_ratios(
-    X_cal: Any, X_new: Any, *, classifier: Any = None, folds: int = 5, seed: int = 0
+    X_cal: Any, X_new: Any, *, classifier: Any = None, folds: int = 5, random_state: int = 0
 ) -> tuple[Ratios, Ratios]:
-    r"""How much more often each row's features occur among new rows than among calibration rows.
+    r"""Estimate how much more often the features of each row occur among new than among calibration rows.
 
-    A classifier learns to tell the two samples apart. With :math:`q(x)` its probability that ``x`` is new,
+    A classifier learns to distinguish the two samples. With :math:`q(x)` its probability that ``x`` is new,
 
     .. math:: w(x) = \frac{dP_{new}}{dP_{cal}}(x) = \frac{q(x)}{1 - q(x)} \cdot \frac{n_{cal}}{n_{new}}.
 
-    Each row's ratio comes from a classifier that was not trained on that row.
+    The ratio of each row comes from a classifier that was not trained on that row.
 
     Parameters
     ----------
     X_cal, X_new : array-like of shape (n, d) and (m, d)
-        Features of the calibration rows and of new ones; two pandas frames stay frames for the classifier.
+        Features of the calibration rows and of new rows. If both are pandas frames, the classifier gets a
+        frame.
     classifier : scikit-learn classifier, optional
-        With ``predict_proba``; clones of it are trained. By default a logistic regression on standardized
-        features, which is right where the logarithm of the ratio is linear in them.
+        A classifier with ``predict_proba``, of which clones are trained. By default a logistic regression on
+        standardized features, which is right if the logarithm of the ratio is linear in them.
     folds : int
-        How many parts each sample is cut into.
-    seed : int
-        The seed of that cut.
+        The number of folds of each sample.
+    random_state : int
+        The seed of the folds.
 
     Returns
     -------
     ratios_cal, ratios_new : array of float
-        On one scale, on which the calibration rows have mean 1, as the true ratios have in expectation. Only
-        proportions matter to a calibration.
+        The ratios, on a scale on which those of the calibration rows have mean 1, as the true ratios have in
+        expectation. Only proportions matter to a calibration.
 
     Warns
     -----
     UserWarning
-        Where the calibration rows count as fewer than a tenth of them: see :func:`effective_rows`.
+        If the effective number of calibration rows is less than a tenth of them; see :func:`effective_rows`.
 
     Notes
     -----
-    With the true ratios the guarantee is for the new population exactly; with estimated ones it holds as far
-    as they are right.
+    With the true ratios the guarantee holds exactly for the new population; with estimated ratios it holds as
+    far as they are right.
 
     References
     ----------
@@ -89,7 +90,7 @@ def covariate_ratios(
     from sklearn.base import clone
     from sklearn.utils import _safe_indexing
 
-    seed = checked_seed(seed)
+    random_state = checked_seed(random_state)
     X, n_cal, n_new = _stacked(X_cal, X_new)
     if classifier is None:
         from sklearn.linear_model import LogisticRegression
@@ -98,10 +99,10 @@ def covariate_ratios(
 
         classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000))
     elif not hasattr(classifier, "predict_proba"):
-        raise ValueError(f"{classifier!r} has no predict_proba, and ratios are made from probabilities.")
+        raise ValueError(f"{classifier!r} has no predict_proba, but the ratios need its probabilities.")
     is_new = np.arange(n_cal + n_new) >= n_cal
     odds = np.empty(n_cal + n_new)
-    halves = (split_folds(n, folds, random_state=seed) for n in (n_cal, n_new))
+    halves = (split_folds(n, folds, random_state=random_state) for n in (n_cal, n_new))
     for cal, new in zip(*halves, strict=True):
         held_out = np.concatenate([cal, n_cal + new])
         others = np.setdiff1d(np.arange(n_cal + n_new), held_out, assume_unique=True)
@@ -126,13 +127,13 @@ def covariate_ratios(
 
 
 def accepted_rows(weights: Any, *, largest: Any, random_state: int | None = None) -> NDArray[np.int64]:
-    r"""Draw from the calibration rows a sample of the new population, by rejection.
+    r"""Draw a sample of the new population from the calibration rows, by rejection.
 
     .. math:: P(\text{row } i \text{ is accepted}) = w_i / w_{max}
 
     Rows are accepted independently of each other. If they are independent draws and the weights are the true
-    ratios, up to a factor, then the accepted ones are independent draws from the new population. So every
-    promise for independent rows holds there, also the one with ``delta``, without weights at calibration or
+    ratios, up to a factor, then the accepted rows are independent draws from the new population. So every
+    promise for independent rows holds there, also with ``delta``, without weights at calibration or
     prediction; promises for clusters do not. With estimated ratios it holds as far as they are right.
 
     Parameters
@@ -140,11 +141,11 @@ def accepted_rows(weights: Any, *, largest: Any, random_state: int | None = None
     weights : array-like of shape (n,)
         The likelihood ratio of each row; for a shift of the classes, the ratio of its class.
     largest : number
-        No row of the population has a larger weight than this. It must be known without these rows: for a
-        shift of the classes it is the largest ratio, for a shift by design the largest of the design.
+        An upper bound of all weights in the population, known without these rows: for a shift of the classes
+        the largest ratio, for a shift by design the largest weight of the design.
     random_state : int, optional
         The seed of the draw; a random one by default. With a fixed seed the rows must come in random order.
-        Whoever tries several seeds and keeps the best threshold has no promise.
+        If you try several seeds and keep the best threshold, no promise holds.
 
     Returns
     -------
@@ -180,13 +181,12 @@ def accepted_rows(weights: Any, *, largest: Any, random_state: int | None = None
             f"weights[{row}] is {w[row]}, larger than largest={largest}; largest must bound every weight of "
             "the population."
         )
-    seed = None if random_state is None else checked_seed(random_state, "random_state")
-    accepted: NDArray[np.int64] = np.flatnonzero(np.random.default_rng(seed).random(len(w)) * bound < w)
-    return accepted
+    random_state = None if random_state is None else checked_seed(random_state)
+    return np.flatnonzero(np.random.default_rng(random_state).random(len(w)) * bound < w)
 
 
 def effective_rows(weights: Any) -> float:
-    r"""How many rows of equal weight tell as much.
+    r"""Return the number of rows of equal weight that carry as much information as weighted rows.
 
     .. math:: \frac{(\sum_i w_i)^2}{\sum_i w_i^2}
 
@@ -224,7 +224,7 @@ def _checked_weights(weights: Any) -> NDArray[Any]:
 
 
 def label_ratios(proba_cal: Any, y_cal: Any, proba_new: Any, *, classes: Any = None) -> Ratios:
-    r"""How much more often each class occurs among new rows than among calibration rows, without new labels.
+    r"""Estimate how much more often each class occurs among new rows, without their labels.
 
     If only the shares of the classes have changed, the labels predicted for new rows follow from the
     confusion matrix of the calibration rows (black-box shift estimation):
@@ -234,9 +234,9 @@ def label_ratios(proba_cal: Any, y_cal: Any, proba_new: Any, *, classes: Any = N
 
     with the most probable label as :math:`\hat y`. The ratios are estimates from both samples: with weak
     predictions or few rows they can be far off, and a calibration that uses them keeps ``alpha`` only as far
-    as they are right. A promise for each true class (``condition_on="label"``) needs no ratios. Where the
-    solution has a negative entry, the non-negative one of least squares takes its place, scaled so that the
-    shares of the classes that it means add up to 1.
+    as they are right. A promise for each true class (``condition_on="label"``) needs no ratios. If the
+    solution has a negative entry, it is replaced by the non-negative least-squares solution, scaled so that
+    the implied shares of the classes add up to 1.
 
     Parameters
     ----------
@@ -250,12 +250,12 @@ def label_ratios(proba_cal: Any, y_cal: Any, proba_new: Any, *, classes: Any = N
     Returns
     -------
     array of float of shape (K,)
-        :math:`q_k / p_k`, the weight of each class: ``controller.calibrate(..., class_weight=ratios)``.
+        :math:`q_k / p_k`, the weight of each class: ``controller.calibrate(..., class_ratios=ratios)``.
 
     Warns
     -----
     UserWarning
-        Where that was needed: the predictions then tell little about some classes.
+        If an entry was negative: the predictions then say little about some classes.
 
     References
     ----------
@@ -270,12 +270,13 @@ def label_ratios(proba_cal: Any, y_cal: Any, proba_new: Any, *, classes: Any = N
     array([0.5, 1. , 2. ])
     """
     require_same_rows(proba_cal=proba_cal, y_cal=y_cal)
-    cal, new = (as_matrix(to_numpy(p, name), name) for p, name in _named(proba_cal, proba_new))
+    samples = {"proba_cal": proba_cal, "proba_new": proba_new}
+    cal, new = (as_matrix(to_numpy(proba, name), name) for name, proba in samples.items())
     K = cal.shape[1]
     if new.shape[1] != K:
         raise ValueError(f"proba_cal has {K} columns, but proba_new has {new.shape[1]}.")
     known = resolve_classes(classes, y_cal, K)
-    for (proba, name), matrix in zip(_named(proba_cal, proba_new), (cal, new), strict=True):
+    for (name, proba), matrix in zip(samples.items(), (cal, new), strict=True):
         require_column_order(proba, known)
         try:
             require_valid(matrix)
@@ -286,12 +287,12 @@ def label_ratios(proba_cal: Any, y_cal: Any, proba_new: Any, *, classes: Any = N
     confusion = np.bincount(code, minlength=K * K).reshape(K, K) / len(cal)
     predicted = np.bincount(new.argmax(axis=1), minlength=K) / len(new)
     _require_regular(confusion, known)
-    ratios: Any = np.linalg.solve(confusion, predicted)
+    ratios: NDArray[Any] = np.linalg.solve(confusion, predicted)
     negative = [repr(label) for label in known[ratios < -_ROUNDING].tolist()]
     if negative:
         warnings.warn(
-            f"The predictions can hardly tell how the share of {listed(negative)} has shifted: its ratio "
-            "came out negative, and all are uncertain. Take more rows, or merge classes that are confused.",
+            f"The predictions hardly show how the share of {listed(negative)} has shifted: its ratio came "
+            "out negative, and all ratios are uncertain. Take more rows, or merge classes that are confused.",
             stacklevel=2,
         )
     if (ratios < 0).any():
@@ -299,19 +300,18 @@ def label_ratios(proba_cal: Any, y_cal: Any, proba_new: Any, *, classes: Any = N
 
         ratios = nnls(confusion, predicted)[0]
         ratios /= confusion.sum(axis=0) @ ratios
-    found: Ratios = ratios
-    return found
+    return ratios
 
 
 def _stacked(X_cal: Any, X_new: Any) -> tuple[Any, int, int]:
-    """Both samples in one table, and how many rows each has."""
+    """Return both samples in one table, and the number of rows of each."""
     shapes = [tuple(X.shape) if hasattr(X, "shape") else np.shape(X) for X in (X_cal, X_new)]
     if any(len(shape) != 2 or shape[0] < 2 for shape in shapes) or shapes[0][1] != shapes[1][1]:
         raise ValueError(
             "X_cal and X_new must be two tables of at least two rows, with the same features as columns; "
             f"got shapes {shapes[0]} and {shapes[1]}."
         )
-    if all(type(X).__module__.startswith("pandas") for X in (X_cal, X_new)):
+    if library_of(X_cal) == library_of(X_new) == "pandas":
         import pandas as pd
 
         if list(X_cal.columns) != list(X_new.columns):
@@ -323,36 +323,28 @@ def _stacked(X_cal: Any, X_new: Any) -> tuple[Any, int, int]:
 
 
 def _warn_of_few(ratios: Ratios) -> None:
-    n = len(ratios)
-    count = effective_rows(ratios)
+    n, count = len(ratios), effective_rows(ratios)
     if count * _FEW < n:
         shares = np.cumsum(np.sort(ratios)[::-1]) / ratios.sum()
         half = int(np.searchsorted(shares, 0.5)) + 1
         warnings.warn(
             f"The {n} calibration rows count as {count:.3g} rows: {half} of them carry half of the weight. "
-            "New rows are so unlike them that intervals will be wide and the ratios uncertain.",
+            "New rows are so unlike them that sets will be wide and the ratios uncertain.",
             stacklevel=3,
         )
 
 
-def _named(proba_cal: Any, proba_new: Any) -> list[tuple[Any, str]]:
-    return [(proba_cal, "proba_cal"), (proba_new, "proba_new")]
-
-
 def _require_regular(confusion: NDArray[np.float64], classes: Classes) -> None:
-    remedy = "merge it with a neighbour, or take more rows."
-    for sums, what in (
-        (confusion.sum(axis=0), "absent from y_cal"),
-        (confusion.sum(axis=1), "never predicted"),
-    ):
-        if not sums.all():
-            label = classes.tolist()[int(sums.argmin())]
+    for axis, problem in enumerate(("absent from y_cal", "never predicted")):
+        share = confusion.sum(axis=axis)
+        if not share.all():
             raise ValueError(
-                f"Class {label!r} is {what} for the calibration rows, so the shift of the classes can't be "
-                f"told from predictions: {remedy}"
+                f"Class {classes.tolist()[share.argmin()]!r} is {problem} for the calibration rows, so "
+                "predictions can't show the shift of the classes: merge it with a neighbour, or take more "
+                "rows."
             )
     if np.linalg.matrix_rank(confusion) < len(classes):
         raise ValueError(
             "The confusion matrix of the calibration rows is singular: some classes are predicted alike, so "
-            "the shift of the classes can't be told from predictions. Merge those classes, or take more rows."
+            "predictions can't show the shift of the classes. Merge those classes, or take more rows."
         )

@@ -36,7 +36,7 @@ the map; :doc:`/guarantees` goes through each on real data, with code, tables an
      - cases of the new population
      - ratios must be known or estimated; rows count less
    * - Other shares of the classes?
-     - ``class_weight=``
+     - ``class_ratios=``
      - cases of the new population
      - the same
    * - Do cases change all the time?
@@ -128,7 +128,7 @@ one = measured["clusters"][1]
 ways = {way["way"]: unlucky(way) for way in one["ways"] if way["delta"]}
 add("unlucky lecturers:  clusters", one["alpha"], ways["rows"], ways["clusters"])
 for name, one in zip(
-    ("kinds:  sample_weight", "shares:  class_weight"),
+    ("kinds:  sample_weight", "shares:  class_ratios"),
     measured["shift"]["populations"][::3],
     strict=True,
 ):
@@ -197,24 +197,24 @@ assert rows[-1][4] < rows[-1][3]
 
 answers = fair.load_pandas().data
 rating = answers.pop("rate_marriage").to_numpy().astype(int)
-train, calibration = orisk.split_rows(len(rating), random_state=0)
+train, calibration = orisk.splitting.split_rows(len(rating), random_state=0)
 model = make_pipeline(StandardScaler(), LogisticRegression())
 model.fit(answers.iloc[train], rating[train])
 proba, y = model.predict_proba(answers.iloc[calibration]), rating[calibration]
 faith = answers["religious"].to_numpy()[calibration].astype(int)
 scale = [1, 2, 3, 4, 5]
 
-plain = orisk.RiskController(alpha=0.1, classes=scale)
+plain = orisk.RiskController(alpha=0.1, classes=scale, check=False)
 print(plain.calibrate(proba, y).guarantee())
 
 # %%
 
-confident = orisk.RiskController(alpha=0.1, delta=0.1, classes=scale)
+confident = orisk.RiskController(alpha=0.1, delta=0.1, classes=scale, check=False)
 print(confident.calibrate(proba, y).guarantee())
 
 # %%
 
-grouped = orisk.RiskController(alpha=0.1, classes=scale)
+grouped = orisk.RiskController(alpha=0.1, classes=scale, check=False)
 print(grouped.calibrate(proba, y, groups=faith).guarantee())
 
 # %%

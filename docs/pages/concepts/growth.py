@@ -26,7 +26,7 @@ from ordinalrisk.display.palette import BLUE, FAINT, GREY, MUTED, ORANGE
 
 grades = ["none", "mild", "moderate", "severe", "proliferative"]
 scores = pd.read_csv("../../scores/retinamnist.csv.gz")
-proba = orisk.softmax(scores.filter(like="logit").to_numpy())
+proba = orisk.probabilities.softmax(scores.filter(like="logit").to_numpy())
 y = np.array(grades)[scores["label"]]
 case = proba[[56]]
 levels = orisk.FrontierGrowth().levels(case, loss="coverage")[0]

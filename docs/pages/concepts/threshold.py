@@ -27,7 +27,7 @@ from ordinalrisk.display.palette import BLUE, INK, MUTED, ORANGE
 # Forty photographs of retinas with a network's probabilities for five grades: few enough to see every step.
 
 scores = pd.read_csv("../../scores/retinamnist.csv.gz")
-proba = orisk.softmax(scores.filter(like="logit").to_numpy())
+proba = orisk.probabilities.softmax(scores.filter(like="logit").to_numpy())
 y = scores["label"].to_numpy()
 controller = orisk.RiskController("coverage", alpha=0.2).calibrate(proba[:40], y[:40])
 

@@ -36,12 +36,14 @@ X = answers.to_numpy()
 
 def survey_risks(seed):
     """The risk on a third of the answers: calibrated on training rows, and on others."""
-    train, held_out, test = orisk.split_folds(len(X), 3, random_state=seed)
+    train, held_out, test = orisk.splitting.split_folds(len(X), 3, random_state=seed)
     forest = RandomForestClassifier(10, min_samples_leaf=5, random_state=0)
     model = forest.fit(X[train], rating[train])
     risks = []
     for rows in (train, held_out):
-        controller = orisk.RiskController(alpha=alpha, classes=[1, 2, 3, 4, 5])
+        controller = orisk.RiskController(
+            alpha=alpha, classes=[1, 2, 3, 4, 5], check=False
+        )
         controller.calibrate(model.predict_proba(X[rows]), rating[rows])
         sets = controller.predict_set(model.predict_proba(X[test]))
         risks.append(orisk.metrics.risk(rating[test], sets))
@@ -71,15 +73,17 @@ Z = ratings[["d", "studage", "lectage", "service", "dept"]].to_numpy()
 
 def lecture_risk(seed, by_lecturer):
     """The mean loss of new lecturers, after a split by row or by lecturer."""
-    known, new = orisk.split_rows(
+    known, new = orisk.splitting.split_rows(
         len(Z), share="2/3", clusters=lecturer, random_state=seed
     )
     together = lecturer[known] if by_lecturer else None
-    first, second = orisk.split_rows(len(known), clusters=together, random_state=seed)
+    first, second = orisk.splitting.split_rows(
+        len(known), clusters=together, random_state=seed
+    )
     train, held_out = known[first], known[second]
     forest = RandomForestClassifier(10, min_samples_leaf=20, random_state=0)
     model = forest.fit(Z[train], stars[train])
-    controller = orisk.RiskController(alpha=alpha, classes=[1, 2, 3, 4, 5])
+    controller = orisk.RiskController(alpha=alpha, classes=[1, 2, 3, 4, 5], check=False)
     together = lecturer[held_out] if by_lecturer else None
     proba = model.predict_proba(Z[held_out])
     controller.calibrate(proba, stars[held_out], clusters=together)
@@ -97,10 +101,10 @@ mended["clusters"] = [lecture_risk(seed, by_lecturer=True) for seed in range(5)]
 #
 # A network tells the age group of faces. It is calibrated on one population and used in an older one, which
 # it knows less well. Only the shares of the age groups differ, and they are known, as from a census:
-# ``class_weight=`` takes the ratios. Where they are not known, :mod:`ordinalrisk.shift` estimates them.
+# ``class_ratios=`` takes the ratios. Where they are not known, :mod:`ordinalrisk.shift` estimates them.
 
 scores = pd.read_csv("../../scores/utkface.csv.gz")
-proba = orisk.softmax(scores.filter(like="logit").to_numpy())
+proba = orisk.probabilities.softmax(scores.filter(like="logit").to_numpy())
 age = scores["label"].to_numpy()
 ratios = np.exp(0.15 * np.arange(20))  # of the shares of each age group, new to old
 
@@ -113,10 +117,12 @@ def older_faces(rows, seed):
 
 def face_risk(seed, weights):
     """The risk among older faces, calibrated on faces as they come."""
-    calibration, rest = orisk.split_rows(len(age), share="1/4", random_state=seed)
+    calibration, rest = orisk.splitting.split_rows(
+        len(age), share="1/4", random_state=seed
+    )
     older = older_faces(rest, seed)
-    controller = orisk.RiskController(alpha=alpha)
-    controller.calibrate(proba[calibration], age[calibration], class_weight=weights)
+    controller = orisk.RiskController(alpha=alpha, check=False)
+    controller.calibrate(proba[calibration], age[calibration], class_ratios=weights)
     return orisk.metrics.risk(age[older], controller.predict_set(proba[older]))
 
 
@@ -174,7 +180,7 @@ for name in ways:
 # is above ``alpha``, with a chosen chance of a false alarm for as long as it runs. This chance and the
 # ``delta`` of the calibration add up: here an alarm without a change has a probability of at most 0.1 + 0.05.
 
-calibration, rest = orisk.split_rows(len(age), share="1/4", random_state=0)
+calibration, rest = orisk.splitting.split_rows(len(age), share="1/4", random_state=0)
 controller = orisk.RiskController(alpha=alpha, delta=0.1)
 controller.calibrate(proba[calibration], age[calibration])
 older = older_faces(rest, seed=0)
@@ -194,13 +200,13 @@ print(f"alarm: {monitor.alarm_}, after {monitor.n_rows_} older faces")
 #   calibrating the probabilities beforehand.
 # - No case is in the data twice, also not as a near copy.
 # - If several rows belong to one patient, user, site or day, and new cases belong to new ones: split by it
-#   (``split_rows(.., clusters=)``), and pass ``clusters=``.
+#   (``splitting.split_rows(.., clusters=)``), and pass ``clusters=``.
 # - ``alpha``, the loss and the growth rule were chosen on other rows.
 #
 # Before use:
 #
 # - New cases come from where the calibration rows come from: the same places, devices, period, and rules by
-#   which a case gets in. If not, weigh (``sample_weight=``, ``class_weight=``) or calibrate anew on recent
+#   which a case gets in. If not, weigh (``sample_weight=``, ``class_ratios=``) or calibrate anew on recent
 #   rows.
 # - Labels mean the same: the same graders, the same guideline.
 # - The columns are in the same order, and probabilities are made in the same way.
@@ -209,6 +215,8 @@ print(f"alarm: {monitor.alarm_}, after {monitor.n_rows_} older faces")
 #
 # While in use:
 #
+# - Scores are compared with those of the calibration rows (:class:`~ordinalrisk.ScoreDrift`): that needs no
+#   labels, so it is the first to notice.
 # - Labels that come in go to a monitor, or to an :class:`~ordinalrisk.OnlineRiskController` if the cases
 #   change all the time.
 # - Each class and each group that someone will ask about is looked at by itself, since a mean hides them:

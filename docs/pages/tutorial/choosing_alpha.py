@@ -20,7 +20,9 @@ import ordinalrisk as orisk
 
 answers = sm.datasets.fair.load_pandas().data
 rating = answers.pop("rate_marriage").to_numpy(int) - 1
-train, choice, calibration, later = orisk.split_folds(len(answers), 4, random_state=0)
+train, choice, calibration, later = orisk.splitting.split_folds(
+    len(answers), 4, random_state=0
+)
 model = make_pipeline(StandardScaler(), LogisticRegression())
 model.fit(answers.iloc[train], rating[train])
 proba = model.predict_proba(answers)

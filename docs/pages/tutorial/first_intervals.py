@@ -31,8 +31,8 @@ answers.head(3)
 # One part of the rows trains the model. Another, which the model has never seen, calibrates. A
 # third plays the women who come later, so that we can look whether the promise is kept.
 
-train, held_out = orisk.split_rows(len(answers), share=1 / 3, random_state=0)
-half, other_half = orisk.split_rows(len(held_out), random_state=0)
+train, held_out = orisk.splitting.split_rows(len(answers), share=1 / 3, random_state=0)
+half, other_half = orisk.splitting.split_rows(len(held_out), random_state=0)
 calibration, later = held_out[half], held_out[other_half]
 
 model = make_pipeline(StandardScaler(), LogisticRegression())
@@ -58,6 +58,10 @@ sets = controller.predict_set(model.predict_proba(answers.iloc[later]))
 print(sets[:5])
 
 # %%
+# The warning says that the sets hardly ever cover the two poorest ratings. Few women chose them,
+# and ``alpha`` limits the misses of all ratings together. :doc:`choosing_a_loss` shows what to do
+# if you need these cases. :doc:`/reference/checks` lists what else a calibration warns of.
+#
 # And what is promised, in words that can be passed on:
 
 print(controller.guarantee())

@@ -18,8 +18,8 @@ import ordinalrisk as orisk
 RATINGS = ["very poor", "poor", "fair", "good", "very good"]
 answers = sm.datasets.fair.load_pandas().data
 rating = answers.pop("rate_marriage").astype(int).map(lambda stars: RATINGS[stars - 1])
-train, held_out = orisk.split_rows(len(answers), share=1 / 3, random_state=0)
-half, other_half = orisk.split_rows(len(held_out), random_state=0)
+train, held_out = orisk.splitting.split_rows(len(answers), share=1 / 3, random_state=0)
+half, other_half = orisk.splitting.split_rows(len(held_out), random_state=0)
 calibration, later = held_out[half], held_out[other_half]
 
 model = orisk.OrdinalRiskClassifier(

@@ -1,10 +1,10 @@
-r"""Whether so few misses are rare, decided without rounding errors for up to a trillion rows.
+r"""The exact binomial test, without rounding errors for up to a trillion rows.
 
 .. math:: P(\mathrm{Binom}(n, \alpha) \le c) \le \delta
 
-Floating point decides where its error can't. Else whole numbers do where they stay short, and long decimals
-with a bound on their error where not. What even those can't separate counts as not rare: a true tie that no
-symmetry proves is decided on the safe side.
+Floating point decides unless its error could matter. If it could, exact whole numbers decide while they are
+short enough, and long decimals with a bound on their error beyond that. If even those can't separate the two
+sides, the test does not reject, which is safe.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-ROUNDING = 1e-9  # the special functions are off by less, relatively
-UNIT_ROUNDING = 1e-14  # what each unit adds to that: some ten roundings of 2**-53 each
+ROUNDING = 1e-9  # the relative error of the special functions is smaller
+UNIT_ROUNDING = 1e-14  # each unit adds some ten roundings of 2**-53
 
 _HALF = Fraction(1, 2)
-_DIGITS = (20, 60)  # of the decimals, one after the other
+_DIGITS = (20, 60)  # of the decimals, tried in turn
 _FLOAT_DIGITS = 8
-_MOST_BITS, _MOST_WORK = 10**6, 3 * 10**8  # of the whole numbers: in one, and in all
+_MOST_BITS, _MOST_WORK = 10**6, 3 * 10**8  # of the whole numbers: in one, and in all together
 _MOST_TERMS = 3 * 10**6 // 2  # of a sum in decimals: enough for 10**10 units
 _AT_ONCE = 2**16
 _GUARD = 20  # digits of a sum beyond those asked for
@@ -32,18 +32,17 @@ _STIRLING_TERMS = 20  # beyond that one, the next is below 1e-100
 
 
 def rounding(n: int) -> float:
-    """What a p-value of ``n`` units may be off by, relatively."""
+    """Return a bound on the relative error of a p-value of ``n`` units."""
     return ROUNDING + n * UNIT_ROUNDING
 
 
-def binomial_p_value(n_missed: int, n: int, alpha: Fraction) -> float:
-    r""":math:`P(\mathrm{Binom}(n, \alpha) \le c)`: how likely so few misses are at a risk of ``alpha``.
+def shaved(delta: Fraction, n: int) -> float:
+    """Reduce ``delta`` by what rounding may have taken from a p-value, to be on the safe side."""
+    return float(delta) / (1 + rounding(n))
 
-    Examples
-    --------
-    >>> binomial_p_value(0, 2, Fraction(1, 2))
-    0.25
-    """
+
+def binomial_p_value(n_missed: int, n: int, alpha: Fraction) -> float:
+    r"""Return :math:`P(\mathrm{Binom}(n, \alpha) \le c)`: the chance of so few misses at risk ``alpha``."""
     from scipy.special import betainc
 
     if n_missed < 0:
@@ -53,18 +52,12 @@ def binomial_p_value(n_missed: int, n: int, alpha: Fraction) -> float:
     return float(betainc(n - n_missed, n_missed + 1, float(1 - alpha)))
 
 
-def so_few_are_rare(n_missed: int, n: int, alpha: Fraction, delta: Fraction) -> bool:
-    """Whether ``P(Binom(n, alpha) <= n_missed) <= delta``.
+def binomial_rejects(n_missed: int, n: int, alpha: Fraction, delta: Fraction) -> bool:
+    """Return whether ``P(Binom(n, alpha) <= n_missed) <= delta``, so that few misses reject a larger risk.
 
-    Exact up to some ten thousand units, and beyond them unless the two agree to 60 digits (8 where there are
-    more than some :math:`10^{10}` units). Then the answer is yes if ``alpha`` and ``delta`` are 1/2, which
-    symmetry proves, and else no.
-
-    Examples
-    --------
-    >>> half = Fraction(1, 2)
-    >>> so_few_are_rare(500_000_000, 1_000_000_001, half, half)
-    True
+    It is exact up to some ten thousand units, and beyond unless the two sides agree to 60 digits (to 8 digits
+    with more than some :math:`10^{10}` units). Then it is False, except for the tie that symmetry proves if
+    ``alpha`` and ``delta`` are 1/2.
     """
     if n_missed < 0 or n_missed >= n:
         return n_missed < 0
@@ -90,13 +83,7 @@ def so_few_are_rare(n_missed: int, n: int, alpha: Fraction, delta: Fraction) -> 
 
 @lru_cache(maxsize=256)
 def units_without_loss(alpha: Fraction, delta: Fraction) -> int:
-    r"""The smallest ``n`` with :math:`(1 - \alpha)^n \le \delta`.
-
-    Examples
-    --------
-    >>> units_without_loss(Fraction(1, 10), Fraction(1, 20)), units_without_loss(*[Fraction(1, 2)] * 2)
-    (29, 1)
-    """
+    r"""Return the smallest ``n`` with :math:`(1 - \alpha)^n \le \delta`."""
     lost = len(str(alpha.denominator // alpha.numerator))  # digits of 1 - alpha before those of alpha
     for digits in _DIGITS:
         with decimal.localcontext(prec=2 * lost + digits):
@@ -120,9 +107,9 @@ def _p_value(n_missed: int, n: int, alpha: Fraction) -> Fraction:
 
 
 def _p_value_between(n_missed: int, n: int, alpha: Fraction, digits: int) -> tuple[Fraction, Fraction]:
-    """Two numbers between which the p-value lies, mostly as close as so many digits are.
+    """Return a lower and an upper bound of the p-value, usually with so many digits in common.
 
-    The smaller tail is summed: its terms fall from the first one on, which bounds the error.
+    They sum the smaller tail: its terms decrease from the first one on, which bounds the error.
     """
     if n_missed > (n + 1) * alpha:
         low, high = _p_value_between(n - n_missed - 1, n, 1 - alpha, digits)
@@ -142,7 +129,7 @@ def _p_value_between(n_missed: int, n: int, alpha: Fraction, digits: int) -> tup
 
 
 def _sum_in_floats(n_missed: int, n: int, alpha: Fraction) -> tuple[Fraction, Fraction]:
-    """Bounds of the sum of ``P(X = c - j) / P(X = c)`` over ``j``; no ratio is larger than the one before."""
+    """Return bounds of the sum of ``P(X = c - j) / P(X = c)`` over ``j``, in floats; the terms decrease."""
     if n >= 2**52:
         return Fraction(1), Fraction(n_missed + 1)
     odds, in_all, last, terms = float((1 - alpha) / alpha), 1.0, 1.0, 0
@@ -155,7 +142,7 @@ def _sum_in_floats(n_missed: int, n: int, alpha: Fraction) -> tuple[Fraction, Fr
 
 
 def _sum_in_digits(n_missed: int, n: int, alpha: Fraction, digits: int) -> tuple[Fraction, Fraction]:
-    """The same, closer."""
+    """Return bounds of the sum of ``P(X = c - j) / P(X = c)`` over ``j``, in whole numbers."""
     one = 10 ** (digits + _GUARD)
     term, in_all, terms = one, 0, 0
     up, down = (1 - alpha).numerator, alpha.numerator
@@ -175,7 +162,7 @@ def _log(value: Fraction) -> Decimal:
 
 
 def _log_factorial(m: int) -> Decimal:
-    """``log(m!)``, to the digits of the current context and at most 100."""
+    """Return ``log(m!)`` to the digits of the current context, at most 100."""
     if m <= _BY_PRODUCT:
         return Decimal(math.factorial(m)).ln()
     constant = Decimal(math.factorial(_BY_PRODUCT)).ln() - _stirling(_BY_PRODUCT)  # log(2 pi) / 2

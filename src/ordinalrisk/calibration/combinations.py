@@ -1,46 +1,50 @@
-"""Which options go together: those for whose combination there is a theorem."""
+"""Which options can be combined: those with a theorem for both."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 COMBINES = {
-    "delta": ("groups", "clusters", "condition_on"),
-    "condition_on": ("delta", "groups", "clusters"),
-    "groups": ("delta", "condition_on", "clusters", "sample_weight", "randomize"),
-    "clusters": ("delta", "condition_on", "groups", "randomize"),
-    "sample_weight": ("groups",),
-    "class_weight": (),
-    "randomize": ("groups", "clusters"),
+    "delta": ("groups", "clusters", "condition_on", "exempt_classes", "relative"),
+    "condition_on": ("delta", "groups", "clusters", "pool_classes", "exempt_classes", "relative"),
+    "groups": (
+        *("delta", "condition_on", "clusters", "sample_weight", "randomize"),
+        *("pool_classes", "exempt_classes", "relative"),
+    ),
+    "clusters": ("delta", "condition_on", "groups", "randomize", "exempt_classes", "relative"),
+    "sample_weight": ("groups", "relative"),
+    "class_ratios": ("relative",),
+    "randomize": ("groups", "clusters", "relative"),
+    "pool_classes": ("condition_on", "groups", "exempt_classes", "relative"),
+    "exempt_classes": ("condition_on", "delta", "groups", "clusters", "pool_classes", "relative"),
+    "relative": (
+        *("delta", "condition_on", "groups", "clusters", "sample_weight", "class_ratios", "randomize"),
+        *("pool_classes", "exempt_classes"),
+    ),
 }
-"""For each option those that it can be combined with."""
+"""For each option, the options that it can be combined with."""
 
 _ACCEPT = (
     "In Python, ordinalrisk.shift.accepted_rows draws rows by their weights; "
     "calibrate on those without weights."
 )
+_ONE_LABEL = (
+    "Pools keep the expected loss of rows; a class without enough rows can be exempt_classes instead."
+)
 INSTEAD = {
+    frozenset(("delta", "pool_classes")): _ONE_LABEL,
+    frozenset(("clusters", "pool_classes")): _ONE_LABEL,
     frozenset(("delta", "sample_weight")): _ACCEPT,
-    frozenset(("delta", "class_weight")): _ACCEPT,
-    frozenset(("condition_on", "class_weight")): (
-        "A promise for each true class does not depend on the shares of the classes: leave class_weight out."
+    frozenset(("delta", "class_ratios")): _ACCEPT,
+    frozenset(("condition_on", "class_ratios")): (
+        "A promise for each true class does not depend on the shares of the classes: leave class_ratios out."
     ),
 }
-"""What to do in place of a pair that is refused, where something else keeps both promises."""
+"""What to do instead of combining a pair, if something else keeps both promises."""
 
 
 def require_theorem(used: Iterable[str]) -> None:
-    """Refuse options of which two can't be used together.
-
-    Examples
-    --------
-    >>> require_theorem(["delta", "groups", "clusters"])
-    >>> require_theorem(["condition_on", "class_weight"])
-    Traceback (most recent call last):
-    ValueError: condition_on and class_weight can't be used together. A promise for each true class does not
-    depend on the shares of the classes: leave class_weight out. Possible with condition_on: delta, groups,
-    clusters; with class_weight: no other option.
-    """
+    """Raise an error if two of the options can't be used together."""
     options = list(used)
     for i, one in enumerate(options):
         for other in options[i + 1 :]:
@@ -57,17 +61,10 @@ def _possible(option: str) -> str:
 
 
 def require_parts_suffice(used: Iterable[str]) -> None:
-    """Refuse what can't be calibrated with where rows lie in many parts, none of which knows the others.
-
-    Examples
-    --------
-    >>> require_parts_suffice(["clusters"])
-    Traceback (most recent call last):
-    ValueError: clusters can't be used with dask: rows of one cluster may lie in several partitions.
-    Calibrate on one machine; its calibration predicts anywhere.
-    """
+    """Raise an error for options that rows in many parts can't have."""
     reasons = {
         "clusters": "rows of one cluster may lie in several partitions",
+        "pool_classes": "the losses of several classes are added up on one machine",
         "sample_weight": "each row then has a threshold of its own, from the whole risk curve",
     }
     for name in used:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ordinalrisk.inputs.batch import Batch, Summary
+
 ROWS_AT_ONCE = 65_536
 """Rows copied at a time from an array that can't be hashed in place."""
 BYTES_AT_ONCE = 1 << 24
@@ -20,84 +22,44 @@ BYTES_AT_ONCE = 1 << 24
 BYTES_WORTH_A_THREAD = 1 << 22
 
 
-def fingerprint(proba: Any, labels: Any, *, threads: int | None = None) -> str:
-    r"""BLAKE3 of the shape, the number type, the probabilities and the labels, as 64 hexadecimal digits.
+def of_parts(digests: Sequence[str]) -> str:
+    """Return the fingerprint of rows in several parts, such as files, from those of the parts in order.
+
+    A single part keeps its own fingerprint.
+    """
+    if len(digests) == 1:
+        return digests[0]
+    return _digest(f"{len(digests)} parts\n", bytes.fromhex("".join(digests)))
+
+
+class Fingerprint:
+    r"""The fingerprint of rows that come in batches, however they are cut.
+
+    It is the BLAKE3 digest (O'Connor, Aumasson, Neves, Wilcox-O'Hearn 2020) of shape, number type,
+    probabilities and labels, as 64 hexadecimal digits:
 
     .. math:: H(\text{"(n, K) type\textbackslash n"} \,\|\, H(\text{proba}) \,\|\, H(\text{labels}))
 
     The probabilities are hashed in row-major order, the labels in the smallest unsigned type that holds
     ``K - 1``, both with the lowest byte first. So equal values of one type have one fingerprint, whatever
-    their memory layout and wherever they are.
-
-    Parameters
-    ----------
-    proba : array or torch tensor of shape (n, K)
-        float16, float32, float64 or bfloat16, which numpy lacks: an array of it has the structured type
-        ``[("bfloat16", np.uint16)]``. An array is hashed in place if it is C-contiguous; other arrays and
-        tensors are copied to the host in blocks of rows.
-    labels : array or torch tensor of shape (n,)
-        Integers in ``0 .. K-1``.
-    threads : int, optional
-        The most threads to use; by default one for each core this process may use.
-
-    References
-    ----------
-    O'Connor, Aumasson, Neves, Wilcox-O'Hearn. BLAKE3: one function, fast everywhere. 2020.
-
-    Examples
-    --------
-    >>> proba = np.array([[0.5, 0.5], [0.25, 0.75]])
-    >>> fingerprint(proba, np.array([0, 1]))
-    '505a5717c1b42f1d297232627a761497479dd7394db880f517120198c6df7898'
-    >>> fingerprint(np.asfortranarray(proba), np.array([0, 1]))
-    '505a5717c1b42f1d297232627a761497479dd7394db880f517120198c6df7898'
-    """
-    return Fingerprint(threads=threads).update(proba, labels).hexdigest()
-
-
-def of_parts(digests: Sequence[str]) -> str:
-    """The fingerprint of rows in several parts, such as files, from those of the parts in order.
-
-    That of a single part is its own.
-
-    Examples
-    --------
-    >>> one, other = (fingerprint(np.array([p]), np.array([1])) for p in ([0.5, 0.5], [0.25, 0.75]))
-    >>> of_parts([one]) == one, of_parts([one, other]) == of_parts([other, one])
-    (True, False)
-    """
-    if len(digests) == 1:
-        return digests[0]
-    header = f"{len(digests)} parts\n".encode()
-    whole: str = _hasher(0, 1).update(header + bytes.fromhex("".join(digests))).hexdigest()
-    return whole
-
-
-class Fingerprint:
-    """The fingerprint of rows that come in batches, however they are cut.
-
-    Examples
-    --------
-    >>> proba = np.array([[0.5, 0.5], [0.25, 0.75]])
-    >>> batches = Fingerprint().update(proba[:1], np.array([0])).update(proba[1:], np.array([1]))
-    >>> batches.hexdigest() == fingerprint(proba, np.array([0, 1]))
-    True
+    their memory layout and wherever they are. Numpy lacks bfloat16: an array of it has the structured type
+    ``[("bfloat16", np.uint16)]``.
     """
 
-    def __init__(self, *, threads: int | None = None) -> None:
-        self._threads = threads
+    def __init__(self) -> None:
         self._n_rows = 0
         self._kind: tuple[int, str] | None = None
 
-    def update(self, proba: Any, labels: Any) -> Fingerprint:
-        """Take in more rows: arrays or tensors, with the same number of columns and the same number type."""
+    def update(self, proba: Any, labels: Any) -> None:
+        """Add rows with the columns and the number type of those before; contiguous arrays are not copied."""
         if not isinstance(proba, np.ndarray):
-            return self._update_from_tensors(proba, labels)
+            self._update_from_tensors(proba, labels)
+            return
         n_rows, n_classes = proba.shape
         kind = (n_classes, proba.dtype.names[0] if proba.dtype.names else proba.dtype.name)
         if self._kind is None:
             self._kind = kind
-            self._proba, self._labels = _hasher(proba.nbytes, self._threads), _hasher(n_rows, self._threads)
+            self._proba, self._labels = _hasher(proba.nbytes), _hasher(n_rows)
         if kind != self._kind:
             raise ValueError(
                 f"This batch has {kind[0]} columns of {kind[1]}; the batches before it had {self._kind[0]} "
@@ -106,9 +68,8 @@ class Fingerprint:
         self._n_rows += n_rows
         _feed(self._proba, proba)
         _feed(self._labels, labels.astype(np.min_scalar_type(max(n_classes - 1, 0))))
-        return self
 
-    def _update_from_tensors(self, proba: Any, labels: Any) -> Fingerprint:
+    def _update_from_tensors(self, proba: Any, labels: Any) -> None:
         """Copy the rows to the host and hash them, block by block."""
         import torch
 
@@ -120,30 +81,82 @@ class Fingerprint:
                 self.update(bits.view([("bfloat16", np.uint16)]), of_rows.cpu().numpy())
             else:
                 self.update(rows.cpu().numpy(), of_rows.cpu().numpy())
-        return self
 
     def hexdigest(self) -> str:
-        """The fingerprint of the rows so far."""
         if self._kind is None:
             raise ValueError("There are no rows to take the fingerprint of.")
         n_classes, name = self._kind
-        header = f"{(self._n_rows, n_classes)} {name}\n".encode()
-        whole: str = _hasher(0, 1).update(header + self._proba.digest() + self._labels.digest()).hexdigest()
-        return whole
+        header = f"{(self._n_rows, n_classes)} {name}\n"
+        return _digest(header, self._proba.digest() + self._labels.digest())
 
 
-def _hasher(n_bytes: int, threads: int | None) -> Any:
+class DataFingerprint(Summary):
+    """The fingerprint of rows in one part or in several, such as files, in the order of the parts.
+
+    Rows are not hashed once there are more than ``at_most``; the fingerprint is then empty.
+    """
+
+    def __init__(self, at_most: int | None = None) -> None:
+        self._at_most, self.n_rows = at_most, 0
+        self._parts: dict[int, Fingerprint | str] = {}
+
+    def add(self, batch: Batch) -> None:
+        self.n_rows += len(batch)
+        if self._are_too_many or not len(batch):
+            return
+        running = self._parts.setdefault(batch.part, Fingerprint())
+        if isinstance(running, str):
+            raise ValueError(f"Part {batch.part} is finished; its fingerprint can't take in more rows.")
+        running.update(batch.proba, batch.labels)
+
+    @property
+    def _are_too_many(self) -> bool:
+        return self._at_most is not None and self.n_rows > self._at_most
+
+    def merge(self, other: DataFingerprint) -> DataFingerprint:
+        """Return the fingerprint of the rows of both, which have no part in common."""
+        if common := self._parts.keys() & other._parts.keys():
+            raise ValueError(f"Both have rows of part {min(common)}; a part is read by one summary.")
+        both = DataFingerprint(self._at_most)
+        both.n_rows = self.n_rows + other.n_rows
+        both._parts = {**self.digests, **other.digests}
+        return both
+
+    @property
+    def digests(self) -> dict[int, str]:
+        """The fingerprint of each part, in order."""
+        return {
+            part: rows if isinstance(rows, str) else rows.hexdigest()
+            for part, rows in sorted(self._parts.items())
+        }
+
+    def hexdigest(self) -> str:
+        return "" if self._are_too_many else of_parts([*self.digests.values()])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle digests in place of hashers, which can't be pickled."""
+        return self.__dict__ | {"_parts": self.digests}
+
+
+def _hasher(n_bytes: int) -> Any:
     from blake3 import blake3
 
-    if threads is None:
-        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     # A number of threads, never blake3.AUTO: its threads, shared by the process, are missing after a fork,
     # and a child would wait for them for ever.
-    return blake3(max_threads=max(1, min(threads, n_bytes // BYTES_WORTH_A_THREAD)))
+    threads = n_bytes // BYTES_WORTH_A_THREAD
+    if threads > 1:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        threads = min(threads, cores)
+    return blake3(max_threads=max(1, threads))
+
+
+def _digest(header: str, content: bytes) -> str:
+    digest: str = _hasher(0).update(header.encode() + content).hexdigest()
+    return digest
 
 
 def _feed(hasher: Any, array: NDArray[Any]) -> None:
-    """The array's bytes in row-major order, the lowest first."""
+    """Hash the bytes of the array in row-major order, lowest byte first."""
     little = array.dtype.newbyteorder("<")
     in_place = array.flags.c_contiguous and array.dtype == little
     rows_at_once = max(len(array), 1) if in_place else ROWS_AT_ONCE

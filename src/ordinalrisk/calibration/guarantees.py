@@ -1,76 +1,91 @@
-"""What a calibration guarantees: in numbers, and printed in words."""
+"""The guarantee of a calibration, in numbers and in words."""
 
 from __future__ import annotations
 
 import math
 import textwrap
+import warnings
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ordinalrisk.calibration.promises import HighProbability, Promise, too_few
-from ordinalrisk.curves.strata import Stratum
+from ordinalrisk.calibration.confidence_bounds import BOUNDS, ConfidenceBound
+from ordinalrisk.calibration.promises import share_text, too_few, too_little
+from ordinalrisk.calibration.warning_category import CalibrationWarning
+from ordinalrisk.display.tables import Columns, Table
 from ordinalrisk.display.text_table import listed
 from ordinalrisk.inputs.numbers import decimal_text
 
+if TYPE_CHECKING:
+    from ordinalrisk.calibration.row_thresholds import Thresholds
+
 _WIDTH = 78
 _TINY = 2
+_LARGEST = {
+    "weight": "its expected {mean}weight",
+    "distance": "the largest possible distance from its label",
+    "loss": "the largest loss that its label can have",
+}
 _PASS_CLUSTERS = (
     "Most groups have one or two rows: if they are patients or other units with several rows, pass them as "
     "clusters= instead."
 )
-_BOUNDS = {
-    "binomial": "exact binomial bound",
-    "hoeffding_bentkus": "Hoeffding-Bentkus bound",
-    "betting": "betting bound",
-    "dkw": "Dvoretzky-Kiefer-Wolfowitz bound",
-}
 
 
 @dataclass(frozen=True)
-class Guarantee:
-    r"""What holds for a new row.
+class Guarantee(Table):
+    r"""What holds for new rows (paper, Theorem 1).
 
     .. math:: E[\text{loss}] \le \alpha
 
-    This is the paper's Theorem 1. ``print`` says it in words.
+    ``print`` says it in words. Notebooks and data frames show a row for each of its parts, or one for all.
 
     Attributes
     ----------
     alpha : Fraction
-        The expected loss is at most this (Theorem 1).
+        The largest expected loss.
     n_rows, bound
-        ``n`` and ``B``. Where clusters are the units, ``n`` counts them.
+        ``n`` and ``B``. With clusters, ``n`` counts clusters.
     certified : bool
-        False where there are too few rows for ``alpha``: every set is the full scale.
+        False if there are too few rows for ``alpha``: every set is the full scale.
     saturated : bool
-        True where every set is a single label, since those of the calibration rows kept within the budget.
+        True if every set is a single label, because the calibration rows kept within the budget with those.
     calibration_risk : float or None
-        The mean loss of the calibration rows at the threshold, by weight where they have weights. It is no
-        estimate of the risk: the threshold was chosen on these rows.
+        The mean loss of the calibration rows at the threshold, weighted if they have weights. It does not
+        estimate the risk, because the threshold was chosen on these rows.
     mean_weight : float or None
         The mean weight of the calibration rows, if they have weights.
     n_needed : int
-        The fewest rows, or clusters, with which ``alpha`` can be certified.
+        The fewest rows, or clusters, that can certify ``alpha``.
     delta : Fraction or None
         ``alpha`` is kept with probability ``1 - delta`` over calibrations; if None, on average over them.
         Each ``alpha``, each group and each class by itself; with the bound ``"dkw"`` every ``alpha`` at once.
     bound_name : str or None
         The bound behind ``delta``.
     unit : {"row", "cluster"}
-        What is exchangeable.
+        What must be exchangeable.
     shift : {"covariates", "labels"} or None
-        How the population may have moved.
+        How the population may have shifted.
     randomized : bool
         Whether a coin decides about labels at the threshold.
     group, label
-        The name of the group, and the true class, that this is about; None if about all.
+        The group and the true class that this guarantee is for; None if it is for all.
+    pool : tuple
+        The classes whose rows this guarantee is for together, if several share a threshold.
+    exempt : bool
+        Whether nothing is promised for this true class.
     always_held : tuple
-        Classes whose weights are so large that sets always hold them.
+        Classes with weights so large that every set includes them.
     parts : tuple of Guarantee
-        That of each group, true class, or both, if each has its own.
+        The guarantee of each group, true class or both, if each has its own.
+    measure : {"weight", "distance", "loss"} or None
+        What ``alpha`` is a share of, if it is one: :math:`E[\text{loss}] \le \alpha\,E[\text{largest loss}]`.
+    stake : float or None
+        The most that the calibration rows can lose together, if ``alpha`` is a share. Then
+        ``calibration_risk`` is a share too, and ``n_needed`` counts rows that can lose ``B``.
 
     References
     ----------
@@ -92,8 +107,12 @@ class Guarantee:
     randomized: bool = False
     group: Any = None
     label: Any = None
+    pool: tuple[Any, ...] = ()
+    exempt: bool = False
     always_held: tuple[Any, ...] = ()
     parts: tuple[Guarantee, ...] = ()
+    measure: str | None = None
+    stake: float | None = None
 
     def __str__(self) -> str:
         sentences = [self._promise(), self._exception()]
@@ -101,173 +120,270 @@ class Guarantee:
             textwrap.fill(sentence, _WIDTH, break_on_hyphens=False) for sentence in sentences if sentence
         )
 
+    def _columns(self) -> Columns:
+        rows = [*(self.parts or [self])]
+        names = {name: [getattr(part, name) for part in rows] for name in ("group", "label")}
+        pools = [", ".join(map(str, part.pool)) for part in rows]
+        return {
+            **{name: values for name, values in names.items() if values[0] is not None},
+            **({"pool": pools} if any(pools) else {}),
+            "alpha": [None if part.exempt else float(part.alpha) for part in rows],
+            f"{self.unit}s": [part.n_rows for part in rows],
+            f"{self.unit}s_needed": [part.n_needed for part in rows],
+            "certified": [part.certified and not part.exempt for part in rows],
+            "largest_loss": [float(part.bound) for part in rows],
+            "calibration_risk": [part.calibration_risk for part in rows],
+        }
+
+    def _words(self) -> str:
+        return " ".join(str(self).split("\n"))
+
     def _promise(self) -> str:
-        cluster = self.unit == "cluster"
-        what = f"{'mean ' if cluster else ''}loss of a new {self.unit}{self._whose()}"
-        return (
-            f"{self._likely()} expected {what} is at most {self._at_most()}, {self.condition()} "
-            f"({self._numbers()})."
+        mean = "mean " if self.unit == "cluster" else ""
+        at_most, weighs = f"at most {self._at_most()}", ""
+        if self.measure == "weight":
+            at_most, weighs = "at most that share", f"{at_most} of the total weight is missed: "
+        if self.measure is not None:
+            at_most += f" of {_LARGEST[self.measure].format(mean=mean)}"
+        text = (
+            f"{self._for_each()}{self._likely()}{weighs}the expected {mean}loss of a new {self.unit}"
+            f"{self._of_part()} is {at_most}, {self.condition()} ({self._numbers()})."
         )
+        return text[0].upper() + text[1:]
+
+    def _for_each(self) -> str:
+        promised = [part for part in self.parts if not part.exempt]
+        groups = {part.group for part in promised} - {None}
+        labels = {part.label for part in promised} - {None}
+        pools = {part.pool or (part.label,) for part in promised}
+        kinds = "true classes" if len(pools) == len(labels) else "pools of true classes"
+        each = [f"in each of {len(groups)} groups"] if groups else []
+        each += [f"for each of {len(pools)} {kinds}"] if labels else []
+        by_itself = "" if self.delta is None else " by itself"
+        return f"{' and '.join(each)}{by_itself}, " if each else ""
+
+    @property
+    def _bound(self) -> ConfidenceBound | None:
+        return None if self.bound_name is None else BOUNDS[self.bound_name]
+
+    @property
+    def _holds_at_once(self) -> bool:
+        return self._bound is not None and self._bound.every_alpha
 
     def _likely(self) -> str:
         if self.delta is None:
-            return "The"
-        drawn = "draw and the shuffle" if self.bound_name in ("betting", None) else "draw"
-        at_once = " for every alpha at once," if self.bound_name == "dkw" else ""
-        likely = f"With probability {decimal_text(1 - self.delta)} over the {drawn} of the calibration "
-        return f"{likely}{self.unit}s,{at_once} the"
+            return ""
+        shuffled = self._bound is None or self._bound.threshold is not None
+        drawn = "draw and the shuffle" if shuffled else "draw"
+        at_once = " for every alpha at once," if self._holds_at_once else ""
+        likely = f"with probability {decimal_text(1 - self.delta)} over the {drawn} of the calibration "
+        return f"{likely}{self.unit}s,{at_once} "
 
-    def _whose(self) -> str:
-        """Of which group, and of which true class."""
-        if not self.parts:
-            group = "" if self.group is None else f" of group {self.group!r}"
-            return group + ("" if self.label is None else f" whose true class is {self.label!r}")
-        groups = {part.group for part in self.parts} - {None}
-        labels = {part.label for part in self.parts} - {None}
-        each = f" of each of {len(groups)} groups" if groups else ""
-        each += f" given each of {len(labels)} true classes" if labels else ""
-        return each if self.delta is None else f"{each}, by itself,"
+    def _of_part(self) -> str:
+        group = "" if self.group is None else f" of group {self.group!r}"
+        return group + ("" if self.label is None else f" with true class {self.label!r}")
 
     def _at_most(self) -> str:
-        alphas = dict.fromkeys((part.label, part.alpha) for part in self.parts)
+        text = decimal_text if self.measure is None else share_text
+        alphas = dict.fromkeys((part.label, part.alpha) for part in self.parts if not part.exempt)
         if len({alpha for _, alpha in alphas}) < 2:
-            return decimal_text(self.alpha)
-        return listed(f"{decimal_text(alpha)} for {label!r}" for label, alpha in alphas)
+            return text(self.alpha)
+        return listed(f"{text(alpha)} for {label!r}" for label, alpha in alphas)
 
     def condition(self) -> str:
-        """On what the promise depends."""
-        rows = "clusters" if self.unit == "cluster" else "rows"
+        """State the condition under which the promise holds."""
         if self.shift == "covariates":
             return "if the weights are the likelihood ratios of its population to that of the rows"
         if self.shift == "labels":
             return "if only the shares of the classes have changed, by the ratios that were given"
         kind = " of its kind" if self.parts else ""
         if self.delta is not None:
-            return f"if it and the calibration {rows}{kind} are independent draws from one population"
-        return f"if it is exchangeable with the calibration {rows}{kind}"
+            return f"if it and the calibration {self.unit}s{kind} are independent draws from one population"
+        return f"if it is exchangeable with the calibration {self.unit}s{kind}"
 
     def _numbers(self) -> str:
-        counts = [part.n_rows for part in self.parts] or [self.n_rows]
+        counts = [part.n_rows for part in self.parts if not part.exempt] or [self.n_rows]
         n = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-        text = f"n = {n} {self.unit}s, losses from 0 to B = {decimal_text(self.bound)}"
+        could = "" if self.stake is None else f" that could lose {self.stake:.6g} together"
+        text = f"n = {n} {self.unit}s{could}, losses from 0 to B = {decimal_text(self.bound)}"
         if self.delta is None:
             return text
-        bound = "" if self.bound_name is None else f"; {_BOUNDS[self.bound_name]}"
-        return f"{text}{bound}{'' if self.bound_name == 'dkw' else '; for this alpha by itself'}"
+        bound = "" if self._bound is None else f"; {self._bound.words} bound"
+        return f"{text}{bound}{'' if self._holds_at_once else '; for this alpha by itself'}"
 
     def _exception(self) -> str:
-        """What is to be said beside the promise."""
+        """Say where sets hold all labels or a single one."""
         if self.parts:
-            return self._uncertified_parts()
+            return " ".join(filter(None, (self._pools(), self._exempt(), self._uncertified_parts())))
+        if self.exempt:
+            return "Nothing is promised for this class."
         if not self.certified:
             few = "They are too few, so every set holds all labels."
-            return f"{few} At least {self.n_needed} {self.unit}s are needed."
-        if self.always_held:
+            return f"{few} At least {self.n_needed} {self.unit}s{self._that_lose_most} are needed."
+        if self.always_held or not self.saturated:
             return self._always_held()
-        if not self.saturated:
-            return ""
+        lost = "mean loss was" if self.stake is None else "loss, as a share of the largest possible one, was"
         return (
-            f"Every set is a single label; on the calibration {self.unit}s their mean loss was "
-            f"{self.calibration_risk:.6g}."
+            f"Every set is a single label; on the calibration {self.unit}s their {lost} "
+            f"{self.calibration_risk or 0:.6g}."
         )
+
+    @property
+    def _that_lose_most(self) -> str:
+        own_class = self.label is not None or (self.parts and self.parts[0].label is not None)
+        if self.stake is None or own_class:
+            return ""
+        return f" of classes that can lose B = {decimal_text(self.bound)}, or more of other classes,"
 
     def _always_held(self) -> str:
         if not self.always_held:
             return ""
         held = listed(map(repr, self.always_held))
-        return f"The weights of {held} are too large for so few rows, so sets always hold these classes."
+        return f"The weights of {held} are too large for so few rows, so every set includes these classes."
+
+    def _pools(self) -> str:
+        """Name the classes that share a threshold."""
+        pools = dict.fromkeys((part.group, part.pool) for part in self.parts if len(part.pool) > 1)
+        texts = [
+            listed(map(repr, pool)) + ("" if group is None else f" in {group!r}") for group, pool in pools
+        ]
+        if not texts:
+            return ""
+        together = "; ".join(texts)
+        return f"These classes share a threshold, and the promise is for their rows together: {together}."
+
+    def _exempt(self) -> str:
+        names = dict.fromkeys(repr(part.label) for part in self.parts if part.exempt)
+        return f"Nothing is promised for {listed(names)}." if names else ""
 
     def _uncertified_parts(self) -> str:
-        names = [part.name for part in self.parts if not part.certified]
-        if not names:
+        few = [*{part.name: part for part in self.parts if not part.certified}.values()]
+        if not few:
             return ""
-        held = "so their sets hold all labels" if self.parts[0].label is None else "so sets always hold them"
-        needed = max(part.n_needed for part in self.parts if not part.certified)
-        few = f"There are too few {self.unit}s of {listed(names)}, {held}; {needed} would do."
-        return f"{few} {_PASS_CLUSTERS}" if self._groups_are_tiny() else few
+        held = (
+            "so their sets hold all labels" if self.parts[0].label is None else "so every set includes them"
+        )
+        needed = max(part.n_needed for part in few)
+        text = f"There are too few {self.unit}s of {listed(part.name for part in few)}, {held}; at least "
+        text += f"{needed}{self._that_lose_most} are needed{self._numbers_of(few)}."
+        return f"{text} {_PASS_CLUSTERS}" if self._groups_are_tiny() else text
+
+    def _numbers_of(self, few: Sequence[Guarantee]) -> str:
+        """Say how many rows there are of each of some true classes."""
+        if few[0].label is None:
+            return ""
+        return f", and there are {listed(str(part.n_rows) for part in few)}"
+
+    def _remedies(self) -> str:
+        """Say what can be done about true classes with too few rows."""
+        few = [part for part in self.parts if not part.certified and part.label is not None]
+        if not few:
+            return ""
+        exempt = "`exempt_classes` names classes for which nothing is promised."
+        if few[0].pool or self.delta is not None or self.unit != "row":
+            return f" {exempt}"
+        return f" `pool_classes=True` lets adjacent classes share a threshold, and {exempt}"
 
     def _groups_are_tiny(self) -> bool:
-        """Whether most groups have one or two rows, as patients have."""
-        in_group: dict[Any, int] = {}
+        """Return whether most groups have one or two rows, as patients have."""
+        if self.unit != "row" or self.parts[0].group is None:
+            return False
+        rows_of_group = Counter[Any]()
         for part in self.parts:
-            if part.group is not None:
-                in_group[part.group] = in_group.get(part.group, 0) + part.n_rows
-        return bool(in_group) and self.unit == "row" and median(in_group.values()) <= _TINY
+            rows_of_group[part.group] += part.n_rows
+        return median(rows_of_group.values()) <= _TINY
 
     @property
     def warning(self) -> str | None:
-        """What to say where there are too few rows, if there are."""
+        """The warning if there are too few rows, else None."""
         if self.certified:
             return self._always_held() or None
         if self.parts:
-            return self._uncertified_parts()
+            return self._uncertified_parts() + self._remedies()
         likely = "" if self.delta is None else f" and delta={decimal_text(self.delta)}"
-        return too_few(self.alpha, self.bound, self.n_rows, self.n_needed, self.unit, likely)
+        if self.stake is None:
+            return too_few(self.alpha, self.bound, self.n_rows, self.n_needed, self.unit, likely)
+        return too_little(self.alpha, self.bound, self.n_rows, self.n_needed, self.stake, self.unit, likely)
 
     @property
     def name(self) -> str:
-        """The group and the true class that this is about."""
+        """The names of the group and the true class that this guarantee is for."""
+        if len(self.pool) > 1:
+            together = f"{listed(map(repr, self.pool))} together"
+            return together if self.group is None else f"{together} in {self.group!r}"
         if self.group is not None and self.label is not None:
             return f"{self.label!r} in {self.group!r}"
         return repr(self.label if self.group is None else self.group)
 
 
-def guarantee_of(
-    promise: Promise,
-    stratum: Stratum,
-    alpha: Fraction,
-    threshold: float,
-    *,
-    unit: str,
-    shift: str | None,
-    randomized: bool,
-    group: Any,
-    label: Any,
-) -> Guarantee:
-    """The guarantee of one stratum at its threshold, in numbers."""
-    curve = stratum.curve
-    likely = promise if isinstance(promise, HighProbability) else None
-    return Guarantee(
-        alpha=alpha,
-        n_rows=curve.n_rows,
-        bound=curve.bound,
-        certified=threshold != -math.inf,
-        saturated=threshold == math.inf,
-        calibration_risk=curve.risk(threshold) if curve.weight else None,
-        mean_weight=None if shift is None or not curve.n_rows else float(curve.weight / curve.n_rows),
-        n_needed=promise.rows_needed(stratum, alpha),
-        delta=None if likely is None else likely.delta,
-        bound_name=None if likely is None else likely.bound_for(stratum),
-        unit=unit,
-        shift=shift,
-        randomized=randomized,
-        group=group,
-        label=label,
-    )
+def guarantee_of(thresholds: Thresholds) -> Guarantee:
+    """Return what holds for new rows with these thresholds."""
+    calibration, promise = thresholds.calibration, thresholds.promise
+    strata, labels = calibration.strata, calibration.classes.tolist()
+    parts = []
+    for own, (part, pool), alpha, threshold, exempt in zip(
+        strata.parts,
+        thresholds.pooled,
+        thresholds.alphas,
+        thresholds.values,
+        thresholds.exempt,
+        strict=True,
+    ):
+        curve = part.curve
+        weighted = calibration.shift is not None and curve.n_rows
+        parts.append(
+            Guarantee(
+                alpha=alpha,
+                n_rows=curve.n_rows,
+                bound=curve.bound,
+                certified=threshold != -math.inf,
+                saturated=threshold == math.inf and not exempt,
+                calibration_risk=curve.risk(threshold) if curve.divisor else None,
+                mean_weight=float(curve.weight / curve.n_rows) if weighted else None,
+                n_needed=promise.rows_needed(part, alpha),
+                delta=promise.delta,
+                bound_name=promise.bound_for(part.two_valued),
+                unit=calibration.unit,
+                shift=calibration.shift,
+                randomized=thresholds.randomize,
+                group=None if strata.groups is None or own.group is None else strata.groups[own.group],
+                label=None if own.label is None else labels[own.label],
+                pool=tuple(labels[k] for k in pool) if len(pool) > 1 else (),
+                exempt=exempt,
+                measure=promise.measure,
+                stake=None if curve.stake is None else float(curve.stake),
+            )
+        )
+    if strata.is_one:
+        return replace(parts[0], always_held=tuple(thresholds.too_heavy_classes))
+    return _weakest(parts, sum(part.curve.n_rows for part in strata.parts))
 
 
-def guarantee_of_all(parts: Sequence[Guarantee]) -> Guarantee:
-    """That of all strata together: the weakest of each."""
-    first = parts[0]
-    names = {part.bound_name for part in parts}
-    return Guarantee(
+def _weakest(parts: Sequence[Guarantee], n_rows: int) -> Guarantee:
+    """Combine the guarantees of all strata, keeping the weakest; exempt classes have none."""
+    every, parts = tuple(parts), [part for part in parts if not part.exempt]
+    first, names = parts[0], {part.bound_name for part in parts}
+    total_weight = sum(part.mean_weight * part.n_rows for part in parts if part.mean_weight is not None)
+    return replace(
+        first,
         alpha=max(part.alpha for part in parts),
-        n_rows=sum(part.n_rows for part in parts),
+        n_rows=n_rows,
         bound=max(part.bound for part in parts),
         certified=all(part.certified for part in parts),
         saturated=all(part.saturated for part in parts),
-        mean_weight=None if first.shift is None else _mean_weight(parts),
+        calibration_risk=None,
+        mean_weight=None if first.shift is None else total_weight / n_rows,
         n_needed=max(part.n_needed for part in parts),
-        delta=first.delta,
         bound_name=names.pop() if len(names) == 1 else None,
-        unit=first.unit,
-        shift=first.shift,
-        randomized=first.randomized,
-        parts=tuple(parts),
+        group=None,
+        label=None,
+        pool=(),
+        parts=every,
+        stake=None if first.stake is None else math.fsum(part.stake or 0 for part in parts),
     )
 
 
-def _mean_weight(parts: Sequence[Guarantee]) -> float:
-    return sum(part.mean_weight * part.n_rows for part in parts if part.mean_weight is not None) / sum(
-        part.n_rows for part in parts
-    )
+def warn_if_uncertified(thresholds: Thresholds, stacklevel: int) -> None:
+    """Warn if there are too few rows for ``alpha``."""
+    if -math.inf in thresholds.values or thresholds.too_heavy_classes:  # or the curve stays unsorted
+        warnings.warn(str(guarantee_of(thresholds).warning), CalibrationWarning, stacklevel=stacklevel + 1)

@@ -1,4 +1,4 @@
-"""A coin for labels whose level ties with the threshold, so that ties cost no more labels than they must."""
+"""Randomize labels with a level equal to the threshold, so that ties do not enlarge sets."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.calibration.promises import expectation_threshold, loss_budget
+from ordinalrisk.calibration.promises import budget_of, expectation_threshold
 from ordinalrisk.curves.risk_curve import RiskCurve
+from ordinalrisk.inputs.numbers import is_whole
 
 
 def randomized(
@@ -19,32 +20,22 @@ def randomized(
     strata: NDArray[np.int64],
     curves: Sequence[RiskCurve],
     alphas: Sequence[Fraction],
-    seed: Any,
+    coins: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """The threshold of each row, moved just above its ties for as many rows as the budget has room for.
+    """Return the threshold of each row, moved just above its ties for as many rows as the budget allows.
 
-    Parameters
-    ----------
-    thresholds : array of shape (n, 1 or K)
-        The threshold of each row, before the coin.
-    strata : array of int of shape (n,)
-        The stratum of each row; -1 where it is not known.
-    curves, alphas : sequences
-        The risk curve of each stratum, and the risk that it may have.
-    seed : int or numpy Generator
-        Equal seeds give equal coins.
+    The stratum of a row is -1 where it is not known; a coin is a random number from 0 to 1.
     """
     shares = [
         float(math.floor(share_beyond(curve, alpha) * 2**53)) / 2**53
         for curve, alpha in zip(curves, alphas, strict=True)
     ]
-    coins = _generator(seed).random(len(strata))
     beyond = coins < np.array([*shares, 0.0])[strata]
     return np.where(beyond[:, None], np.nextafter(thresholds, math.inf), thresholds)
 
 
 def share_beyond(curve: RiskCurve, alpha: Fraction) -> Fraction:
-    """The share of new rows that may leave out the labels at the threshold itself, so that no budget is left.
+    """Return the share of new rows that may leave out the labels at the threshold, to use the whole budget.
 
     With it the expected loss lies within ``B / (n + 1)`` of ``alpha`` however many rows tie, if the single
     labels of ``n + 1`` rows always lose more than ``(n + 1) alpha - B``: a loss that is averaged over the
@@ -52,14 +43,17 @@ def share_beyond(curve: RiskCurve, alpha: Fraction) -> Fraction:
     """
     threshold = expectation_threshold(curve, alpha)
     if not math.isfinite(threshold):
-        return Fraction(0)  # full sets, or single labels: there is nothing to spend or nothing to spend it on
+        return Fraction(0)  # full sets or single labels: a coin changes nothing
     spent = curve.total_loss(threshold)
-    left = loss_budget(alpha, curve.bound, curve.weight) - spent
+    left = budget_of(curve, alpha) - spent
     return left / (curve.total_loss(math.nextafter(threshold, math.inf)) - spent)
 
 
-def _generator(seed: Any) -> np.random.Generator:
-    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
-    if not whole and not isinstance(seed, np.random.Generator):
-        raise ValueError(f"seed must be a whole number, 0 or larger, or a numpy Generator; got {seed!r}.")
-    return np.random.default_rng(seed)
+def coins(random_state: Any, n_rows: int) -> NDArray[np.float64]:
+    """Draw a number from 0 to 1 for each row; equal seeds give equal numbers."""
+    whole = is_whole(random_state) and random_state >= 0
+    if not whole and not isinstance(random_state, np.random.Generator):
+        raise ValueError(
+            f"random_state must be a whole number, 0 or larger, or a numpy Generator; got {random_state!r}."
+        )
+    return np.random.default_rng(random_state).random(n_rows)

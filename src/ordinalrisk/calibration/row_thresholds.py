@@ -1,98 +1,154 @@
-"""The thresholds of a calibration at one ``alpha``, and which of them applies to which row and label."""
+"""The thresholds of a calibration at one ``alpha``, and the threshold of each row and label."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.calibration.accumulate import Calibration, row_weights
-from ordinalrisk.calibration.promises import Promise, ThresholdsByWeight, threshold_by_weight
-from ordinalrisk.calibration.randomization import randomized
+from ordinalrisk.calibration.calibration import Calibration
+from ordinalrisk.calibration.pooling import NO_POOLS, Pool, Pooling, pooled_strata
+from ordinalrisk.calibration.promises import Promise, ThresholdsByWeight, expectation_threshold
+from ordinalrisk.calibration.randomization import coins, randomized
+from ordinalrisk.curves.strata import Stratum
 from ordinalrisk.display.text_table import listed
 from ordinalrisk.inputs.row_names import RowNames
+from ordinalrisk.inputs.weights import row_weights
 
 UNSEEN = ("error", "full")
 
 
-class Thresholds:
-    """A threshold for each stratum.
+class RowKeys(NamedTuple):
+    """The options of rows that their thresholds depend on; None for those that the calibration lacks."""
 
-    Parameters
-    ----------
-    calibration : Calibration
-        The losses of the calibration rows.
-    promise : Promise
-        What they are to keep.
-    alphas : sequence of Fraction
-        The risk of each stratum.
-    randomize : bool
-        Whether a coin decides about labels at the threshold itself.
-    """
+    n_rows: int
+    groups: NDArray[np.int64] | None = None  # positions in those of the calibration, -1 for another group
+    weights: NDArray[np.float64] | None = None
+    coins: NDArray[np.float64] | None = None  # random numbers from 0 to 1
+
+    def at(self, rows: Any, n_rows: int) -> RowKeys:
+        return RowKeys(n_rows, *(None if values is None else values[rows] for values in self[1:]))
+
+
+class Thresholds:
+    """The thresholds of the strata, each at its own risk, and from them those of rows and labels."""
 
     def __init__(
-        self, calibration: Calibration, promise: Promise, alphas: Sequence[Fraction], *, randomize: bool
+        self,
+        calibration: Calibration,
+        promise: Promise,
+        alphas: Sequence[Fraction],
+        *,
+        randomize: bool,
+        pooling: Pooling = NO_POOLS,
     ) -> None:
-        self._calibration, self.alphas, self._randomize = calibration, alphas, randomize
+        self.calibration, self.randomize = calibration, randomize
+        self.promise, self.alphas = promise, alphas
         self._strata = calibration.strata
+        self.exempt = [part.label in pooling.exempt for part in self._strata.parts]
+        self.pooled: list[tuple[Stratum, Pool]] = (
+            pooled_strata(self._strata, pooling, promise.rows_needed, alphas)
+            if pooling.named or pooling.by_count
+            else [(part, ()) for part in self._strata.parts]
+        )
+        """The rows that each threshold comes from, and the classes that share it."""
         self.values = [
-            promise.threshold(part, alpha) for part, alpha in zip(self._strata.parts, alphas, strict=True)
+            math.inf if exempt else promise.threshold(part, alpha)
+            for (part, _), alpha, exempt in zip(self.pooled, alphas, self.exempt, strict=True)
         ]
-        weights = calibration.class_weights
-        self.by_class = None if weights is None else self._by_class_weight(weights)
-        """The threshold of each class under label shift, that of a row whose truth it is."""
+        self.by_class: NDArray[np.float64] | None = (
+            None  # under label shift, that of a row of each true class
+        )
+        if (ratios := calibration.class_ratios) is not None:
+            curve = self._strata.parts[0].curve
+            self.by_class = np.array([expectation_threshold(curve, alphas[0], ratio) for ratio in ratios])
+        alike = self._strata.is_one and calibration.shift is None and not randomize
+        self.of_all = self.values[0] if alike else None  # if it does not depend on the row
 
     @property
     def too_heavy_classes(self) -> list[Any]:
-        """The classes for which nothing can be certified because of their weights."""
-        labels = self._calibration.classes.tolist()
-        return (
-            [] if self.by_class is None else [labels[k] for k in np.flatnonzero(self.by_class == -math.inf)]
+        """The classes that can't be certified because of their weights."""
+        if self.by_class is None:
+            return []
+        classes: list[Any] = self.calibration.classes[self.by_class == -math.inf].tolist()
+        return classes
+
+    def keys(
+        self,
+        n_rows: int,
+        groups: Any = None,
+        unseen_groups: str = "error",
+        sample_weight: Any = None,
+        random_state: Any = None,
+    ) -> RowKeys:
+        """Check the options of rows; return those that their thresholds depend on."""
+        self.require_options(unseen_groups, random_state)
+        self.require("groups", groups, self._strata.groups is not None)
+        self.require("sample_weight", sample_weight, self.calibration.shift == "covariates")
+        return RowKeys(
+            n_rows,
+            None if groups is None else self._group_numbers(groups, n_rows, unseen_groups),
+            None if sample_weight is None else row_weights(sample_weight, n_rows),
+            None if random_state is None else coins(random_state, n_rows),
         )
 
-    def of_rows(
-        self, n_rows: int, *, groups: Any, unseen_groups: str, sample_weight: Any, seed: Any
-    ) -> float | NDArray[np.float64]:
-        """The threshold of each row, or of each label, or of both; a number if all are the same."""
-        if unseen_groups not in UNSEEN:
-            raise ValueError(f"unseen_groups must be one of {list(UNSEEN)}; got {unseen_groups!r}.")
-        self._require("groups", groups, self._strata.groups is not None)
-        self._require("sample_weight", sample_weight, self._calibration.shift == "covariates")
-        self._require("seed", seed, self._randomize)
+    def of(self, rows: RowKeys) -> float | NDArray[np.float64]:
+        """Return the threshold of each row, or of each label, or of both; a number if all are the same."""
+        if self.of_all is not None:
+            return self.of_all
         if self.by_class is not None:
             return self.by_class[None]
-        group = self._group_numbers(groups, n_rows, unseen_groups)
-        if sample_weight is not None:
-            return self._by_weight(group, row_weights(sample_weight, n_rows))[:, None]
-        if group is None and not self._randomize:
+        if rows.weights is not None:
+            return self._by_weight(rows.groups, rows.weights)[:, None]
+        if rows.groups is None and rows.coins is None:
             return self._strata.table(self.values) if self._strata.n_labels > 1 else self.values[0]
-        rows = np.zeros(n_rows, np.int64) if group is None else group
+        group = np.zeros(rows.n_rows, np.int64) if rows.groups is None else rows.groups
         table = np.vstack([self._strata.table(self.values), np.full(self._strata.n_labels, -math.inf)])
-        thresholds = table[rows]  # the last line of the table is for groups that are not known
-        if not self._randomize:
+        thresholds = table[group]  # the last line of the table is for groups that are not known
+        if rows.coins is None:
             return thresholds
         curves = [part.curve for part in self._strata.parts]
-        return randomized(thresholds, rows, curves, self.alphas, seed)
+        return randomized(thresholds, group, curves, self.alphas, rows.coins)
 
-    def _require(self, name: str, given: Any, wanted: bool) -> None:
-        if wanted and given is None:
-            made = "is randomized" if name == "seed" else f"was made with {name}"
-            raise ValueError(f"The calibration {made}, so predictions need {name}= too.")
-        if not wanted and given is not None:
-            made = "randomized" if name == "seed" else f"made with {name}"
+    @property
+    def signature(self) -> tuple[Any, ...]:
+        """A key for the sets: thresholds with equal signatures give equal sets."""
+        by_row = self.randomize or self.calibration.shift is not None
+        return tuple(self.values), tuple(self.alphas) if by_row else None
+
+    @staticmethod
+    def n_uncertified(rows: RowKeys, applied: float | NDArray[np.float64]) -> int:
+        """Return how many rows have weights so large that nothing can be certified for them."""
+        if rows.weights is None or isinstance(applied, float):
+            return 0
+        full = applied[:, 0] == -math.inf
+        return int(np.count_nonzero(full if rows.groups is None else full & (rows.groups >= 0)))
+
+    def require_options(self, unseen_groups: str, random_state: Any) -> None:
+        """Raise an error for options that do not exist or that the calibration can't use."""
+        if unseen_groups not in UNSEEN:
+            raise ValueError(f"unseen_groups must be one of {list(UNSEEN)}; got {unseen_groups!r}.")
+        self.require("random_state", random_state, self.randomize)
+
+    @staticmethod
+    def require(name: str, value: Any, wanted: bool, rows: str = "predictions") -> None:
+        """Raise an error if an option is missing, or was not used in the calibration."""
+        if wanted and value is None:
+            made = "is randomized" if name == "random_state" else f"was made with {name}"
+            raise ValueError(f"The calibration {made}, so {rows} need {name}= too.")
+        if not wanted and value is not None:
+            made = "randomized" if name == "random_state" else f"made with {name}"
             raise ValueError(f"{name} was given, but the calibration was not {made}; calibrate so first.")
 
-    def _group_numbers(self, groups: Any, n_rows: int, unseen_groups: str) -> NDArray[np.int64] | None:
+    def _group_numbers(self, groups: Any, n_rows: int, unseen_groups: str) -> NDArray[np.int64]:
         known = self._strata.groups
-        if known is None:
-            return None
-        numbers, unseen = RowNames("groups", known).found(groups, n_rows)
+        assert known is not None
+        numbers, unseen = RowNames("groups", known).looked_up(groups, n_rows)
         if unseen and unseen_groups == "error":
             row = int((numbers < 0).argmax())
             raise ValueError(
@@ -101,10 +157,6 @@ class Thresholds:
                 'unseen_groups="full" to give such rows all labels.'
             )
         return numbers
-
-    def _by_class_weight(self, weights: Sequence[Fraction]) -> NDArray[np.float64]:
-        curve, alpha = self._strata.parts[0].curve, self.alphas[0]
-        return np.array([threshold_by_weight(curve, alpha, weight) for weight in weights])
 
     @cached_property
     def _by_row_weight(self) -> list[ThresholdsByWeight]:
@@ -116,20 +168,12 @@ class Thresholds:
     def _by_weight(
         self, group: NDArray[np.int64] | None, weights: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        known = np.ones(len(weights), bool) if group is None else group >= 0
-        found = np.full(len(weights), -math.inf)
         if group is None:
-            found = self._by_row_weight[0].of(weights)
-        else:
-            by_group = np.argsort(group, kind="stable")
-            ends = np.searchsorted(group[by_group], np.arange(len(self._strata.parts) + 1))
-            for number, thresholds in enumerate(self._by_row_weight):
-                mine = by_group[ends[number] : ends[number + 1]]
-                found[mine] = thresholds.of(weights[mine])
-        if n_full := int(np.count_nonzero((found == -math.inf) & known)):
-            warnings.warn(
-                f"{n_full} of {len(weights)} new rows have weights so large, beside those of the calibration "
-                "rows, that nothing can be certified for them: their sets are the full scale.",
-                stacklevel=5,
-            )
-        return found
+            return self._by_row_weight[0].of(weights)
+        of_rows = np.full(len(weights), -math.inf)
+        by_group = np.argsort(group, kind="stable")
+        ends = np.searchsorted(group[by_group], np.arange(len(self._strata.parts) + 1))
+        for number, thresholds in enumerate(self._by_row_weight):
+            mine = by_group[ends[number] : ends[number + 1]]
+            of_rows[mine] = thresholds.of(weights[mine])
+        return of_rows

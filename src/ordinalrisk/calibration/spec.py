@@ -1,59 +1,56 @@
-"""What a calibration is made for: the loss, the growth rule, the promise and its options."""
+"""The checked parameters of a controller: the loss, the growth rule, the promise and its options."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from ordinalrisk.calibration.accumulate import Calibration, Calibrator, by_class
+import numpy as np
+
+from ordinalrisk.calibration.calibration import Calibration
 from ordinalrisk.calibration.combinations import require_theorem
 from ordinalrisk.calibration.confidence_bounds import checked_bound, checked_delta
-from ordinalrisk.calibration.guarantees import Guarantee, guarantee_of, guarantee_of_all
-from ordinalrisk.calibration.promises import Expectation, HighProbability, Promise, checked_alpha
+from ordinalrisk.calibration.pooling import Pooling
+from ordinalrisk.calibration.promises import (
+    Expectation,
+    HighProbability,
+    Promise,
+    checked_alpha,
+    checked_share,
+)
 from ordinalrisk.calibration.row_thresholds import Thresholds
+from ordinalrisk.calibration.warning_category import CalibrationWarning
 from ordinalrisk.curves.windows import NotKnownError
 from ordinalrisk.growth.rules import GrowthRule, as_growth
-from ordinalrisk.inputs.device import beside
-from ordinalrisk.inputs.labels import (
-    Classes,
-    as_classes,
-    class_indices,
-    require_column_order,
-    resolve_classes,
-)
-from ordinalrisk.inputs.matrix import as_matrix
-from ordinalrisk.inputs.numbers import as_fraction, as_number, decimal_text
-from ordinalrisk.inputs.splitting import checked_seed
+from ordinalrisk.inputs.labels import Classes
+from ordinalrisk.inputs.numbers import as_fraction, as_number, checked_seed, decimal_text
+from ordinalrisk.inputs.weights import by_class
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.losses.kinds import IntervalLoss, as_loss
 
-OPTIONS = ("delta", "condition_on", "randomize")
+OPTIONS = ("delta", "condition_on", "randomize", "relative", "pool_classes", "exempt_classes")
 
 
 @dataclass(frozen=True)
 class Spec:
-    """The parameters of a :class:`ordinalrisk.RiskController`, checked.
-
-    Examples
-    --------
-    >>> Spec("coverage", 0.1).options
-    []
-    >>> Spec("coverage", 0.1, delta=0.05).promise
-    HighProbability(delta=Fraction(1, 20), bound='auto')
-    """
+    """The parameters of a :class:`ordinalrisk.RiskController`, checked."""
 
     loss: IntervalLoss | Any = "coverage"
     alpha: Any = 0.1
     growth: GrowthRule | Any = "frontier"
     classes: Any = None
     delta: Any = None
-    bound: str = "auto"
+    confidence_bound: str = "auto"
     condition_on: str | None = None
     randomize: bool = False
     random_state: Any = None
+    relative: bool = False
+    pool_classes: Any = None
+    exempt_classes: Any = ()
 
     def __post_init__(self) -> None:
         alpha, delta, seed = self.alpha, self.delta, self.random_state
@@ -62,6 +59,8 @@ class Spec:
             raise ValueError(f'condition_on must be "label" or None; got {self.condition_on!r}.')
         if not isinstance(self.randomize, bool):
             raise ValueError(f"randomize must be True or False; got {self.randomize!r}.")
+        if not isinstance(self.relative, bool):
+            raise ValueError(f"relative must be True or False; got {self.relative!r}.")
         checked = {
             "loss": as_loss(self.loss),
             "alpha": {label: as_number(risk, f"alpha of {label!r}") for label, risk in alpha.items()}
@@ -70,83 +69,83 @@ class Spec:
             "growth": as_growth(self.growth),
             "delta": None if delta is None else as_number(delta, "delta"),
             "condition_on": "label" if by_label else self.condition_on,
-            "random_state": None if seed is None else checked_seed(seed, "random_state"),
+            "random_state": None if seed is None else checked_seed(seed),
+            "pool_classes": _checked_pools(self.pool_classes),
+            "exempt_classes": _checked_names(self.exempt_classes, "exempt_classes"),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        if self.bound != "auto":
-            checked_bound(self.bound)
+        if self.confidence_bound != "auto":
+            checked_bound(self.confidence_bound)
         if delta is not None:
             checked_delta(delta)
-        if delta is None and self.bound != "auto":
-            raise ValueError(f"bound={self.bound!r} is for delta; give a delta too.")
+        if delta is None and self.confidence_bound != "auto":
+            raise ValueError(f"confidence_bound={self.confidence_bound!r} is for delta; give a delta too.")
         require_theorem(self.options)
+        for name in ("pool_classes", "exempt_classes"):
+            if getattr(self, name) and self.condition_on is None:
+                raise ValueError(f'{name} is for a promise for each true class; add condition_on="label".')
 
     @cached_property
     def promise(self) -> Promise:
-        """What is promised of the expected loss."""
+        measure = self.loss.measure if self.relative else None
         if self.delta is None:
-            return Expectation()
-        return HighProbability(as_fraction(self.delta), self.bound)
+            return Expectation(measure)
+        return HighProbability(as_fraction(self.delta), self.confidence_bound, measure)
 
     @property
     def options(self) -> list[str]:
-        """The options that are in use, by name."""
         return [name for name in OPTIONS if getattr(self, name)]
 
-    def at(self, alpha: Any) -> Spec:
-        """The same at another risk."""
-        return replace(self, alpha=alpha)
-
     def costs(self, n_classes: int) -> CostTable:
-        """The exact table of the loss."""
         return CostTable.of(self.loss, n_classes)
 
-    def checked_rows(self, proba: Any, y: Any, classes: Any) -> tuple[Any, Any, Classes]:
-        """Checked probabilities, the positions of the labels, and the classes these are positions in."""
-        matrix = as_matrix(proba)
-        resolved = resolve_classes(classes, y, matrix.shape[1])
-        require_column_order(proba, resolved)
-        remedy = " Name the labels in order with classes=." if self.classes is None else ""
-        labels = beside(matrix, class_indices(y, resolved, len(matrix), remedy=remedy), "y")
-        return matrix, labels, resolved
+    def require_alpha(self, classes: Classes) -> None:
+        """Raise an error unless ``alpha`` lies between 0 and the largest loss; a share between 0 and 1."""
+        self._require_one_in_pools(self.alphas(self.alpha, classes, self.costs(len(classes))), classes)
 
-    def calibrator(self, classes: Any, *, class_weight: Any = None) -> Calibrator:
-        """What takes in rows batch by batch; ``alpha`` is checked against the loss."""
-        known = as_classes(classes)
-        costs = self.costs(len(known))
-        self.alphas(self.alpha, known, costs)
-        return Calibrator(
-            costs,
-            self.growth,
-            self.promise,
-            known,
-            by_label=self.condition_on == "label",
-            class_weight=class_weight,
-            random_state=self.random_state,
-        )
+    def _require_one_in_pools(self, alphas: list[Fraction], classes: Classes) -> None:
+        pooling = self.pooling(classes)
+        pools = [range(len(classes))] if pooling.by_count else pooling.named
+        for pool in pools:
+            if len(alphas) > 1 and len({alphas[k] for k in pool if k not in pooling.exempt}) > 1:
+                raise ValueError(
+                    "Classes that share a threshold need the same alpha; give those of a pool one alpha, and "
+                    "all classes one alpha with pool_classes=True."
+                )
+
+    def pooling(self, classes: Classes) -> Pooling:
+        return Pooling.of(self.pool_classes, self.exempt_classes, classes)
 
     def alphas(self, alpha: Any, classes: Classes, costs: CostTable) -> list[Fraction]:
-        """The risk of each class; one for all if there is no mapping."""
+        """Return the alpha of each class, or a single one for all classes."""
         if not isinstance(alpha, Mapping):
-            return [checked_alpha(as_fraction(alpha, "alpha"), costs.bound)]
+            return [self.checked_alpha(as_fraction(alpha, "alpha"), costs)]
         if self.condition_on is None:
             raise ValueError('alpha by class needs a calibration with condition_on="label".')
         risks = by_class(alpha, classes, "alpha")
-        return [checked_alpha(as_fraction(risk, "alpha"), costs.bound) for risk in risks]
+        return [self.checked_alpha(as_fraction(risk, "alpha"), costs) for risk in risks]
+
+    def largest_alpha(self, costs: CostTable) -> Fraction:
+        """Return what ``alpha`` is compared with: the largest loss, or 1 if it is a share."""
+        return Fraction(1) if self.relative else costs.bound
+
+    def checked_alpha(self, alpha: Fraction, costs: CostTable) -> Fraction:
+        return checked_share(alpha) if self.relative else checked_alpha(alpha, costs.bound)
 
     def stratum_alphas(self, alpha: Any, calibration: Calibration) -> list[Fraction]:
-        """The risk of each stratum."""
         alphas = self.alphas(alpha, calibration.classes, calibration.costs)
+        self._require_one_in_pools(alphas, calibration.classes)
         labels = [part.label or 0 for part in calibration.strata.parts]
         return [alphas[label] if len(alphas) > 1 else alphas[0] for label in labels]
 
     def thresholds(self, calibration: Calibration, alpha: Any = None) -> Thresholds:
-        """The thresholds of a calibration, at its own risk or another."""
+        """Return the thresholds of a calibration, at its own alpha or another."""
         risk = self.alpha if alpha is None else alpha
         alphas = self.stratum_alphas(risk, calibration)
+        pooling = self.pooling(calibration.classes)
         try:
-            return Thresholds(calibration, self.promise, alphas, randomize=self.randomize)
+            return Thresholds(calibration, self.promise, alphas, randomize=self.randomize, pooling=pooling)
         except NotKnownError:
             pass
         known = [] if isinstance(self.alpha, Mapping) else [self.alpha]
@@ -156,23 +155,44 @@ class Spec:
             f"parts; calibrate again with {risk} in more_alphas."
         )
 
-    def guarantee(self, calibration: Calibration, thresholds: Thresholds) -> Guarantee:
-        """What holds with these thresholds."""
-        strata, classes = calibration.strata, calibration.classes.tolist()
-        parts = [
-            guarantee_of(
-                self.promise,
-                part,
-                alpha,
-                threshold,
-                unit=calibration.unit,
-                shift=calibration.shift,
-                randomized=self.randomize,
-                group=None if strata.groups is None or part.group is None else strata.groups[part.group],
-                label=None if part.label is None else classes[part.label],
+    def warn_if_unlikely(self, stacklevel: int) -> None:
+        """Warn if ``delta`` looks like a confidence."""
+        if self.delta is not None and (delta := as_fraction(self.delta)) > Fraction(1, 2):
+            rest = decimal_text(1 - delta)
+            warnings.warn(
+                f"delta={self.delta} keeps alpha with probability {rest} only; for a confidence of "
+                f"{decimal_text(delta)} write delta={rest}.",
+                CalibrationWarning,
+                stacklevel=stacklevel + 1,
             )
-            for part, alpha, threshold in zip(strata.parts, thresholds.alphas, thresholds.values, strict=True)
-        ]
-        if not strata.is_one:
-            return guarantee_of_all(parts)
-        return replace(parts[0], always_held=tuple(thresholds.too_heavy_classes))
+
+
+def _checked_names(names: Any, parameter: str) -> tuple[Any, ...]:
+    """Return distinct labels, or refuse what is no sequence of them."""
+    if names is None:
+        return ()
+    if isinstance(names, str | Mapping) or not isinstance(names, Iterable):
+        raise ValueError(f"{parameter} must be a sequence of labels; got {names!r}.")
+    found = tuple(name.item() if isinstance(name, np.generic) else name for name in names)
+    if nested := [name for name in found if not isinstance(name, Hashable)]:
+        raise ValueError(f"{parameter} must be a sequence of labels; got {nested[0]!r} in it.")
+    if len({*found}) < len(found):
+        raise ValueError(f"{parameter} has a label more than once; got {list(found)}.")
+    return found
+
+
+def _checked_pools(pools: Any) -> Any:
+    """Return None, True or pools of labels, each label in one pool."""
+    if pools is None or pools is False:
+        return None
+    if pools is True:
+        return True
+    if isinstance(pools, str | Mapping) or not isinstance(pools, Iterable):
+        raise ValueError(f'pool_classes must be True or pools such as [("low", "mid")]; got {pools!r}.')
+    found = tuple(_checked_names(pool, "each of pool_classes") for pool in pools)
+    if small := [pool for pool in found if len(pool) < 2]:
+        raise ValueError(f"Each of pool_classes must have at least two classes; got {list(small[0])}.")
+    labels = [label for pool in found for label in pool]
+    if twice := [label for i, label in enumerate(labels) if label in labels[:i]]:
+        raise ValueError(f"{twice[0]!r} is in more than one of pool_classes; put it into one.")
+    return found or None

@@ -11,31 +11,31 @@ from typing import Annotated
 import typer
 
 from ordinalrisk import __version__
-from ordinalrisk.cli import terminal
+from ordinalrisk.cli import options, terminal
 from ordinalrisk.cli.calibrate import calibrate
 from ordinalrisk.cli.compare import compare
 from ordinalrisk.cli.demo import demo
+from ordinalrisk.cli.drift import drift
 from ordinalrisk.cli.evaluate import evaluate
 from ordinalrisk.cli.monitor import monitor
 from ordinalrisk.cli.predict import predict
 from ordinalrisk.cli.report import report
-from ordinalrisk.cli.warmup import warmup
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
 _COMMANDS: dict[Callable[..., None], str] = {
     calibrate: "Find the exact threshold on a file with known labels.",
-    predict: "Give each row of a file its interval.",
+    predict: "Write the prediction set of each row of a file.",
     evaluate: "Compare the loss on known labels with the guarantee.",
     monitor: "Watch whether new rows keep the risk.",
+    drift: "Watch whether scores change, without labels.",
     report: "Write a page that shows all of it.",
     compare: "Rank growth rules under each loss.",
     demo: "Try it on simulated data.",
-    warmup: "Compile ahead of the first call.",
 }
 for command, help_line in _COMMANDS.items():
-    app.command(short_help=help_line)(terminal.stoppable(command))
+    app.command(cls=options.Command, short_help=help_line)(terminal.stoppable(command))
 
 
 def _print_version(wanted: bool) -> None:
@@ -50,7 +50,7 @@ def main(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Prediction intervals for ordinal classifiers whose expected loss is guaranteed.
+    """Prediction sets for ordinal classifiers, with a guaranteed expected loss.
 
     \b
     Examples:
@@ -60,6 +60,7 @@ def main(
       ordinalrisk report cal.json test.parquet -o report.html
       ordinalrisk compare choose.parquet
       ordinalrisk monitor state.json cal.json march.parquet
+      ordinalrisk drift state.json cal.json april.parquet
       ordinalrisk demo                   on simulated data, some seconds
     """  # noqa: D301 - a backspace keeps the lines of the paragraph apart
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ordinalrisk import __version__
-from ordinalrisk.cli import options, terminal
+from ordinalrisk.cli import inputs, options, terminal
+from ordinalrisk.display.text_table import Table
+from ordinalrisk.files.formats import FileError
 
 if TYPE_CHECKING:
-    from ordinalrisk.display.text_table import Table
+    from ordinalrisk.inputs.batch import Batch
     from ordinalrisk.selection.compare import Comparison
 
 
@@ -42,13 +44,19 @@ def compare(
     costs: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Add a loss with a CSV file of costs.")
     ] = None,
+    relative: Annotated[
+        bool, typer.Option("--relative", help="Let alpha be a share of what could be lost, as in calibrate.")
+    ] = False,
     folds: Annotated[int, typer.Option(help="Parts of the cross-validation.")] = 5,
     sample: Annotated[
         int, typer.Option(help="Compare on so many rows, drawn at random, if there are more.")
     ] = 200_000,
-    seed: Annotated[int, typer.Option(help="Seed of the sample and of the parts.")] = 0,
+    random_state: Annotated[int, typer.Option(help="Seed of the sample and of the parts.")] = 0,
     json: Annotated[str | None, typer.Option(metavar="FILE", help="All results as JSON.")] = None,
     input_format: options.InputFormat = None,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    sheet: options.Sheet = None,
 ) -> None:
     """Rank the growth rules under each loss by the mean size of their sets, by cross-validation.
 
@@ -63,51 +71,60 @@ def compare(
       ordinalrisk compare choose.parquet
       ordinalrisk compare choose.csv --alpha 0.02 --weights 1,1,5 --json all.json
     """  # noqa: D301
-    options.require_files()
-    rows_in, written = options.place(scores_file), None if json is None else options.place(json)
-    options.require_input(rows_in)
-    if seed < 0:
-        terminal.fail(f"--seed must be 0 or larger; got {seed}.", code=2)
+    places, written = inputs.named([scores_file]), None if json is None else options.place(json)
+    if random_state < 0:
+        terminal.fail(f"--random-state must be 0 or larger; got {random_state}.")
     if sample < 10:
-        terminal.fail(f"--sample must be at least 10; got {sample}.", code=2)
+        terminal.fail(f"--sample must be at least 10; got {sample}.")
     if written is not None:
-        terminal.require_writable_file(written, "--json", rows_in)
+        terminal.require_writable_file(written, "--json", options.place(places[0]))
 
-    from ordinalrisk.files import find_columns
-    from ordinalrisk.files.formats import FileError
-    from ordinalrisk.files.readers import opened
+    from ordinalrisk.files.find_columns import AskedColumns
     from ordinalrisk.growth.rules import require_valid
     from ordinalrisk.inputs.random_rows import RandomRows
-    from ordinalrisk.jobs import one_file
+    from ordinalrisk.jobs.score_files import Reading, to_calibrate
     from ordinalrisk.losses.kinds import WeightedLoss
     from ordinalrisk.selection import compare as comparing
 
-    given = options.names(classes)
     alphas = [options.number(text, "--alpha") for text in alpha or ("0.05", "0.1")]
     console = terminal.printer()
-    with terminal.bad_data_is_one_line(), opened(rows_in, input_format) as source:
-        asked = find_columns.Asked(scores, label, logits, rescale)
-        where, labels = find_columns.chosen(source, asked, given, terminal.note)
-        losses: dict[str, Any] = dict(comparing.default_losses(len(labels)))
-        if weights is not None:
-            losses[f"weights {weights}"] = WeightedLoss(options.numbers(weights, "--weights"))
-        if costs is not None:
-            options.require_input(costs)
-            losses[costs.name] = options.table_loss(costs, labels)
-        drawn, n_rows = RandomRows(sample, seed), 0
-        with terminal.row_progress(source, "Reading") as progress:
-            rows = one_file.FileRows(source, where, labels, progress=progress)
-            with rows.batches() as batches:
-                for batch in batches:
-                    require_valid(batch.proba)
-                    drawn.add(batch.proba, batch.labels)
-                    n_rows += len(batch.proba)
-        if n_rows < folds:
-            raise FileError(f"{source.name}: has {n_rows} rows, too few for --folds {folds}.")
+    drawn, n_rows = RandomRows(sample, random_state), 0
+
+    def draw(batch: Batch) -> None:
+        nonlocal n_rows
+        require_valid(batch.proba)
+        drawn.add(batch)
+        n_rows += len(batch)
+
+    with inputs.working_on(places, "Reading") as progress:
+        reading = Reading(
+            input_format, None, terminal.note, progress, options.delimiter_of(delimiter), decimal, sheet
+        )
+        asked = AskedColumns(scores, label, logits, rescale)
+        with to_calibrate(places, asked, options.names(classes), reading) as files:
+            labels = files.classes
+            losses: dict[str, Any] = dict(comparing.default_losses(len(labels)))
+            if weights is not None:
+                losses[f"weights {weights}"] = WeightedLoss(options.numbers(weights, "--weights"))
+            if costs is not None:
+                options.require_input(costs)
+                losses[costs.name] = options.table_loss(costs, labels)
+            files.serial.map(files.parts, draw)
+            files.require_rows(n_rows)
+            if n_rows < folds:
+                raise FileError(f"{files.parts[0].name}: has {n_rows} rows, too few for --folds {folds}.")
+    with terminal.bad_data_is_one_line():
         proba, y = drawn.drawn()
         results = comparing.ranked(
             comparing.compare(
-                proba, y, losses=losses, alphas=alphas, folds=folds, seed=seed, track=terminal.track
+                proba,
+                y,
+                losses=losses,
+                alphas=alphas,
+                folds=folds,
+                random_state=random_state,
+                relative=relative,
+                track=terminal.track,
             )
         )
     of_all = "" if len(y) == n_rows else f", drawn at random from {n_rows:,}"
@@ -116,7 +133,8 @@ def compare(
     terminal.print_sentences(console, [_INTERVAL, _OTHER_ROWS])
     if written is not None:
         with terminal.writing_to(written, "--json"):
-            terminal.write_json(_document(results, len(y), n_rows, folds, seed), written)
+            how = {"folds": folds, "seed": random_state, "relative": relative}
+            terminal.write_json(_document(results, len(y), n_rows, how), written)
         console.print(f"Wrote {written}")
 
 
@@ -136,7 +154,7 @@ def _table(results: Sequence[Comparison]) -> Table:
     return fitted(("loss", "alpha", "rule", "size", "from", "to", "single", "risk", ""), rows)
 
 
-def _document(results: Sequence[Comparison], used: int, n_rows: int, folds: int, seed: int) -> dict[str, Any]:
+def _document(results: Sequence[Comparison], used: int, n_rows: int, how: dict[str, Any]) -> dict[str, Any]:
     from ordinalrisk.inputs.numbers import to_json
 
     return {
@@ -144,20 +162,9 @@ def _document(results: Sequence[Comparison], used: int, n_rows: int, folds: int,
         "package_version": __version__,
         "rows": n_rows,
         "rows_compared": used,
-        "folds": folds,
-        "seed": seed,
+        **how,
         "results": [
-            {
-                "loss_name": result.loss_name,
-                "loss": result.loss.to_dict(),
-                "growth": result.growth,
-                "alpha": to_json(result.alpha),
-                "risk": result.risk,
-                "mean_size": list(result.mean_size),
-                "coverage": result.coverage,
-                "single_labels": result.single_labels,
-                "certified": result.certified,
-            }
+            vars(result) | {"loss": result.loss.to_dict(), "alpha": to_json(result.alpha)}
             for result in results
         ],
     }

@@ -1,35 +1,27 @@
-"""``ordinalrisk evaluate``: whether rows with known labels bear a calibration out."""
+"""``ordinalrisk evaluate``: whether rows with known labels agree with a calibration."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ordinalrisk import __version__
-from ordinalrisk.cli import clusters, options, terminal
+from ordinalrisk.cli import inputs, options, terminal
+from ordinalrisk.display.text_table import Table
 
 if TYPE_CHECKING:
-    from ordinalrisk.controller import RiskController
-    from ordinalrisk.display.text_table import Table
-    from ordinalrisk.evaluation.counts import Tally
-    from ordinalrisk.evaluation.evaluation import StratumRisk
-    from ordinalrisk.evaluation.verdict import Verdict
+    from rich.console import Console
+
+    from ordinalrisk.jobs import FileEvaluation
 
 _MOST_STRATA = 40
-_WHOLE = ("risk", "coverage", "mean_size")
+_EXIT_CODES = {"green": 0, "amber": 3, "red": 4}
 
 
 def evaluate(
-    calibration: Annotated[str, typer.Argument(metavar="CALIBRATION", help="What calibrate wrote.")],
-    test: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TEST...", help="File with scores and known labels, or -; many with --cluster."
-        ),
-    ],
+    calibration: options.Calibration,
+    test: options.TestFiles,
     label: options.Label = None,
     scores: options.Scores = None,
     logits: options.Logits = None,
@@ -38,9 +30,15 @@ def evaluate(
     group: options.Group = None,
     cluster_col: options.ClusterColumn = None,
     weight_col: options.WeightColumn = None,
-    seed: options.Seed = None,
+    random_state: options.RandomState = None,
     json: Annotated[str | None, typer.Option(metavar="FILE", help="The same numbers as JSON.")] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with code 3 if the verdict is amber, 4 if it is red.")
+    ] = False,
     input_format: options.InputFormat = None,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    sheet: options.Sheet = None,
     cluster: options.Cluster = None,
     verify: options.Verify = None,
 ) -> None:
@@ -51,193 +49,123 @@ def evaluate(
     weighted mean. With weights, the test rows must be drawn like the calibration rows, not from the new
     population: that would weight them twice.
 
+    The verdict is green if the rows agree with the guarantee and no class, group or size of sets is far off:
+    covered less than half as often as promised, by more than chance explains. It is red if the rows disagree
+    with the guarantee, and amber otherwise, also if nothing is learned from them.
+
     \b
     Examples:
       ordinalrisk evaluate cal.json test.parquet
+      ordinalrisk evaluate cal.json test.parquet --strict
       ordinalrisk evaluate cal.json test.csv --alpha 0.1 --json metrics.json
       ordinalrisk evaluate cal.json 'test/*.parquet' --cluster local:4
     """  # noqa: D301
-    options.require_files()
-    places = clusters.inputs(test, cluster)
-    saved, rows_in = options.place(calibration), options.place(places[0])
-    written = None if json is None else options.place(json)
-    options.require_input(rows_in)
+    places = inputs.named(test, cluster)
+    saved, written = options.place(calibration), None if json is None else options.place(json)
     if written is not None:
         terminal.require_writable_file(written, "--json", saved, *map(options.place, places))
 
-    from ordinalrisk.display.wording import cautions
-    from ordinalrisk.evaluation.evaluation import stratum_risks, verdict_on
-    from ordinalrisk.files import find_columns
-    from ordinalrisk.files.readers import opened
-    from ordinalrisk.jobs import one_file
-    from ordinalrisk.losses.words import loss_in_words
-    from ordinalrisk.report.measured import measured
+    from ordinalrisk import jobs
 
-    controller = options.loaded(saved, verify)
-    options.require_seed(seed, controller)
-    classes = controller.classes_.tolist()
+    controller = options.loaded(saved, verify, random_state)
+    risk = options.another_alpha(alpha, controller)
     console = terminal.printer()
-    with terminal.bad_data_is_one_line(), opened(rows_in, input_format) as source:
-        asked = find_columns.Asked(scores, label, logits, rescale, group, cluster_col, weight_col)
-        where = find_columns.found_again(
-            source,
-            controller.columns_,
-            classes,
-            asked,
-            terminal.note,
-            with_label=True,
-            needs=find_columns.needed(controller.calibration_, for_test=True),
+    with terminal.noting_warnings(console), inputs.working_on(places, "Evaluating", cluster) as progress:
+        evaluation = jobs.evaluate(
+            controller,
+            places,
+            alpha=risk,
+            label=label,
+            scores=scores,
+            logits=logits,
+            rescale=rescale,
+            group=group,
+            cluster=cluster_col,
+            weight=weight_col,
+            random_state=random_state,
+            input_format=input_format,
+            delimiter=options.delimiter_of(delimiter),
+            decimal=decimal,
+            sheet=sheet,
+            dask=cluster,
+            note=terminal.note,
+            progress=progress,
         )
-        risk = options.another_alpha(alpha, controller)
-        guarantee = controller.guarantee(risk)
-        known = controller.calibration_.strata.groups
-        with terminal.noting_warnings(console):
-            if cluster is None:
-                with terminal.row_progress(source, "Evaluating") as progress:
-                    rows = one_file.FileRows(source, where, classes, progress=progress, groups=known)
-                    losses, calibrated_on = one_file.evaluate(controller, rows, risk, seed=seed)
-            else:
-                from ordinalrisk.jobs import many_files
-
-                with clusters.working_on(cluster, "Evaluating", len(places)) as done:
-                    many = many_files.Files(
-                        places, where, source.schema, classes, given_format=input_format, groups=known
-                    )
-                    losses, calibrated_on = many_files.evaluate(
-                        controller, many, risk, seed=seed, progress=done
-                    )
-    tally = losses.tally
-    numbers = measured(tally, controller.loss)
-    verdict = verdict_on(losses, guarantee, calibrated_on=calibrated_on)
-    risks = [] if losses.is_plain else stratum_risks(losses, guarantee, calibrated_on=calibrated_on)
-    terminal.print_sentences(console, [loss_in_words(controller.loss, [str(name) for name in classes])])
-    console.print(str(guarantee))
-    console.print()
-    terminal.print_sentences(console, [verdict.text])
-    console.print()
-    if risks:
-        terminal.print_table(console, _stratum_table(risks))
-        if len(risks) > _MOST_STRATA:
-            terminal.print_sentences(
-                console,
-                [f"Those are the {_MOST_STRATA} furthest above alpha of {len(risks)}; --json has all."],
-            )
-            console.print()
-    risk_name = "risk" if guarantee.unit == "row" and guarantee.shift is None else "risk by row"
-    terminal.print_table(console, _whole_table(numbers, tally.n_rows, risk_name))
-    terminal.print_table(console, _class_table(numbers, tally, classes))
-    terminal.print_sentences(console, cautions(guarantee.unit, guarantee.shift))
+    _print(console, evaluation)
     if written is not None:
         with terminal.writing_to(written, "--json"):
-            document = _document(numbers, tally, controller, guarantee.alpha, verdict)
-            if risks:
-                document["strata"] = [_stratum_document(found) for found in risks]
-            terminal.write_json(document, written)
+            terminal.write_json(evaluation.to_dict(), written)
         console.print(f"Wrote {written}")
+    if strict and (code := _EXIT_CODES[evaluation.colour]):
+        raise typer.Exit(code)
 
 
-def _stratum_table(risks: Sequence[StratumRisk]) -> Table:
-    """A line for each stratum in its order; of very many, those furthest above their alpha."""
-    from ordinalrisk.display.text_table import Table
+def _print(console: Console, evaluation: FileEvaluation) -> None:
+    from ordinalrisk.display.wording import cautions
+
+    guarantee, n_strata = evaluation.guarantee, len(evaluation.strata)
+    names = [str(label) for label in evaluation.classes]
+    terminal.print_sentences(console, [evaluation.headline, evaluation.loss.in_words(names)])
+    console.print(str(guarantee))
+    console.print()
+    terminal.print_light(console, evaluation.colour, evaluation.sentence)
+    terminal.print_sentences(console, [evaluation.verdict.text])
+    console.print()
+    if n_strata:
+        terminal.print_table(console, _stratum_table(evaluation))
+    if n_strata > _MOST_STRATA:
+        most = f"Those are the {_MOST_STRATA} furthest above alpha of {n_strata}; --json has all."
+        terminal.print_sentences(console, [most])
+        console.print()
+    risk_name = "risk" if guarantee.unit == "row" and guarantee.shift is None else "risk by row"
+    rows: list[tuple[str, ...]] = [
+        (name, *(f"{value:.4f}" for value in evaluation.numbers[key]))
+        for name, key in ((risk_name, "risk"), ("coverage", "coverage"), ("mean size", "mean_size"))
+    ]
+    header = (f"{evaluation.n_rows:,} rows", "value", "95 % from", "to")
+    terminal.print_table(console, Table("", header, rows))
+    terminal.print_table(console, _class_table(evaluation))
+    terminal.print_sentences(console, cautions(guarantee.unit, guarantee.shift))
+
+
+def _stratum_table(evaluation: FileEvaluation) -> Table:
+    """Show each stratum in its order; of very many, only those furthest above their alpha."""
     from ordinalrisk.inputs.numbers import decimal_text
+    from ordinalrisk.jobs.evaluation_job import n_units
 
-    shown = [*risks]
-    if len(risks) > _MOST_STRATA:
-        shown = sorted(risks, key=_below_alpha)[:_MOST_STRATA]
+    strata = evaluation.strata
+    shown = strata if len(strata) <= _MOST_STRATA else sorted(strata, key=_below_alpha)[:_MOST_STRATA]
     header = (
-        *terminal.stratum_header(risks[0].guarantee),
-        f"{risks[0].guarantee.unit}s",
+        *terminal.stratum_header(strata[0].guarantee),
+        f"{strata[0].guarantee.unit}s",
         *("risk", "95 % from", "to", "alpha", "verdict"),
     )
     rows: list[tuple[str, ...]] = [
         (
-            *terminal.stratum_name(found.guarantee),
-            f"{_count(found):,}",
-            *(["-"] * 3 if found.realised is None else [f"{part:.4f}" for part in found.realised.risk]),
-            decimal_text(found.guarantee.alpha),
-            found.word,
+            *terminal.stratum_name(stratum.guarantee),
+            f"{n_units(stratum):,}",
+            *(["-"] * 3 if stratum.realised is None else [f"{part:.4f}" for part in stratum.realised.risk]),
+            decimal_text(stratum.guarantee.alpha),
+            stratum.word,
         )
-        for found in shown
+        for stratum in shown
     ]
     return Table("", header, rows)
 
 
-def _below_alpha(found: StratumRisk) -> float:
-    if found.realised is None:
+def _below_alpha(stratum: Any) -> float:
+    if stratum.realised is None:
         return math.inf
-    return float(found.guarantee.alpha) - float(found.realised.risk.value)
+    return float(stratum.guarantee.alpha) - float(stratum.realised.risk.value)
 
 
-def _count(found: StratumRisk) -> int:
-    """How many clusters there are where those are the units, else rows."""
-    if found.guarantee.unit == "row":
-        return found.n_rows
-    return 0 if found.realised is None else int(found.realised.n_units)
-
-
-def _stratum_document(found: StratumRisk) -> dict[str, Any]:
-    from ordinalrisk.inputs.numbers import decimal_text
-
-    guarantee = found.guarantee
-    return {
-        "group": guarantee.group,
-        "label": guarantee.label,
-        "rows": found.n_rows,
-        "clusters": _count(found) if guarantee.unit == "cluster" else None,
-        "alpha": decimal_text(guarantee.alpha),
-        "risk": None if found.realised is None else [*map(float, found.realised.risk)],
-        "verdict": found.word,
-    }
-
-
-def _whole_table(numbers: Mapping[str, Any], n_rows: int, risk_name: str) -> Table:
-    from ordinalrisk.display.text_table import Table
-
-    rows: list[tuple[str, ...]] = [
-        (risk_name if name == "risk" else name.replace("_", " "), *(f"{part:.4f}" for part in numbers[name]))
-        for name in _WHOLE
-    ]
-    return Table("", (f"{n_rows:,} rows", "value", "95 % from", "to"), rows)
-
-
-def _class_table(numbers: Mapping[str, Any], tally: Tally, classes: list[Any]) -> Table:
-    from ordinalrisk.display.text_table import Table
-
-    header = ("true label", "rows", "coverage", "from", "to", "risk", "size")
-    return Table("", header, [*_class_rows(numbers, tally, classes)])
-
-
-def _class_rows(numbers: Mapping[str, Any], tally: Tally, classes: list[Any]) -> Iterator[tuple[str, ...]]:
-    for k, label in enumerate(classes):
-        rows, shown = int(tally.class_rows[k]), ["-"] * 5
-        if rows:
+def _class_table(evaluation: FileEvaluation) -> Table:
+    rows: list[tuple[str, ...]] = []
+    numbers = evaluation.numbers
+    for k, label in enumerate(evaluation.classes):
+        n_rows, shown = int(evaluation.found.tally.class_rows[k]), ["-"] * 5
+        if n_rows:
             values = [*numbers["class_coverage"][k], numbers["class_risk"][k][0], numbers["class_size"][k]]
             shown = [f"{value:.4f}" for value in values]
-        yield (terminal.short(str(label)), f"{rows:,}", *shown)
-
-
-def _document(
-    numbers: Mapping[str, Any], tally: Tally, controller: RiskController, alpha: Any, verdict: Verdict
-) -> dict[str, Any]:
-    from ordinalrisk.evaluation.estimates import CONFIDENCE
-    from ordinalrisk.inputs.numbers import decimal_text
-
-    by_class = {"coverage": "class_coverage", "risk": "class_risk"}
-    return {
-        "format": "ordinalrisk evaluation",
-        "package_version": __version__,
-        "alpha": decimal_text(alpha),
-        "rows": tally.n_rows,
-        "verdict": verdict.word,
-        "verdict_text": verdict.text,
-        "total_loss": str(tally.total_loss(controller.loss)),
-        "confidence": CONFIDENCE,
-        **{name: numbers[name] for name in _WHOLE},
-        "sizes": numbers["sizes"],
-        "classes": [
-            {"label": label, "rows": int(tally.class_rows[k])}
-            | {name: numbers[key][k] and numbers[key][k][0] for name, key in by_class.items()}
-            | {"size": numbers["class_size"][k]}
-            for k, label in enumerate(controller.classes_.tolist())
-        ],
-    }
+        rows.append((terminal.short(str(label)), f"{n_rows:,}", *shown))
+    return Table("", ("true label", "rows", "coverage", "from", "to", "risk", "size"), rows)

@@ -6,57 +6,32 @@ import csv
 import re
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from ordinalrisk.cli import terminal
+from ordinalrisk.cli.option_names import in_options, with_options
+from ordinalrisk.files.formats import FileError, format_to_write
+from ordinalrisk.files.places import StoredFile, located
 
 if TYPE_CHECKING:
     from ordinalrisk.controller import RiskController
-    from ordinalrisk.files.places import StoredFile
     from ordinalrisk.inputs.numbers import Number
     from ordinalrisk.losses.kinds import CostTableLoss, IntervalLoss
 
-INSTALL_FILES = 'pip install "ordinalrisk[files]"'
-INSTALL_REPORT = 'pip install "ordinalrisk[report]"'
-
-
-IN_OPTIONS = {
-    "delta": "--delta",
-    "bound": "--bound",
-    "condition_on": "--per-class",
-    "groups": "--group",
-    "clusters": "--cluster-col",
-    "sample_weight": "--weight-col",
-    "class_weight": "--class-weights",
-    "randomize": "--randomize",
-    "more_alphas": "--more-alphas",
-}
-"""What the library calls an option, and what the command line does."""
-
-
-class Bound(StrEnum):
-    """The bounds behind a confidence."""
-
-    auto = "auto"
-    binomial = "binomial"
-    hoeffding_bentkus = "hoeffding_bentkus"
-    betting = "betting"
-    dkw = "dkw"
-
 
 class UnseenGroups(StrEnum):
-    """What rows get whose group has no calibration rows."""
+    """What rows of a group without calibration rows get."""
 
     error = "error"
     full = "full"
 
 
 class Format(StrEnum):
-    """The formats of files."""
+    """The formats of files that are written."""
 
     csv = "csv"
     parquet = "parquet"
@@ -64,6 +39,20 @@ class Format(StrEnum):
     jsonl = "jsonl"
 
 
+class ReadFormat(StrEnum):
+    """The formats of files that are read."""
+
+    csv = "csv"
+    parquet = "parquet"
+    arrow = "arrow"
+    jsonl = "jsonl"
+    excel = "excel"
+
+
+Calibration = Annotated[str, typer.Argument(metavar="CALIBRATION", help="What calibrate wrote.")]
+TestFiles = Annotated[
+    list[str], typer.Argument(metavar="TEST...", help="Files with scores and known labels, or -.")
+]
 Scores = Annotated[
     str | None,
     typer.Option(metavar="COLUMNS", help="Columns of the scores, in label order: p0,p1,.. or 'p*'."),
@@ -93,8 +82,8 @@ WeightColumn = Annotated[
     str | None,
     typer.Option("--weight-col", metavar="COLUMN", help="Column of the weights. [default: as calibrated]"),
 ]
-Seed = Annotated[
-    int | None, typer.Option(metavar="N", help="For a randomized calibration: equal seeds, equal sets.")
+RandomState = Annotated[
+    int | None, typer.Option(metavar="N", help="For a randomized calibration: seed of its coins.")
 ]
 Sign = Annotated[
     Path | None,
@@ -111,70 +100,110 @@ Cluster = Annotated[
     ),
 ]
 InputFormat = Annotated[
-    Format | None, typer.Option(help="Format of the input. [default: by its name, else by its first bytes]")
+    ReadFormat | None,
+    typer.Option(help="Format of the input. [default: by its name, else by its first bytes]"),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIGN", help="What separates the values of CSV: ',', ';' or tab. [default: detected]"
+    ),
+]
+Decimal = Annotated[
+    str | None, typer.Option(metavar="SIGN", help="The decimal sign: '.' or ','. [default: detected]")
+]
+Sheet = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The sheet of an Excel file. [default: the first]")
 ]
 OutputFormat = Annotated[
     Format | None, typer.Option(help="Format of the output. [default: by its name, else csv]")
 ]
 
 
-def require_files() -> None:
-    """Commands on files need pyarrow."""
-    if find_spec("pyarrow") is None:
-        terminal.fail(f"files are read with pyarrow, which is not installed: {INSTALL_FILES}", code=1)
+class Command(TyperCommand):
+    """A command with the library's growth rules, losses and bounds in its help, imported only to show it."""
+
+    def format_help(self, *arguments: Any) -> None:
+        for parameter in self.params:
+            parameter.help = with_names(parameter.help)  # type: ignore[attr-defined]
+        super().format_help(*arguments)
+
+
+def with_names(text: str) -> str:
+    """Fill ``{growths}``, ``{losses}`` and ``{bounds}`` in a help text with the names in the library."""
+    if "{" not in text:
+        return text
+    from ordinalrisk.calibration.confidence_bounds import BOUNDS
+    from ordinalrisk.growth.rules import GROWTH_RULES
+
+    lists = {"growths": GROWTH_RULES, "losses": _loss_names(), "bounds": BOUNDS}
+    return text.format_map({name: ", ".join(names) for name, names in lists.items()})
+
+
+def _loss_names() -> list[str]:
+    from ordinalrisk.losses.kinds import LOSSES
+
+    return [*dict.fromkeys(n for loss in LOSSES.values() if loss.called for n in (loss.called, loss.kind))]
+
+
+def delimiter_of(text: str | None) -> str | None:
+    """Return the sign of ``--delimiter``; a tab may be spelled out."""
+    return "\t" if text in ("tab", r"\t") else text
 
 
 def place(text: str) -> Path | StoredFile:
-    """The file that an option or an argument names: on this machine, or by its URL."""
-    from ordinalrisk.files.places import located
-
     with terminal.bad_data_is_one_line():
         return located(text)
 
 
 def require_input(*paths: Path | StoredFile) -> None:
-    """Find out at once if a file is not there."""
     for path in paths:
         with terminal.bad_data_is_one_line():
             is_there = str(path) == "-" or path.exists()
         if not is_there:
-            terminal.fail(f"there is no file {path}.", code=2)
+            terminal.fail(f"there is no file {path}.")
 
 
-def require_format(out: Path | StoredFile, given: Format | None) -> None:
-    """Find out before the work if a file's name does not tell its format."""
-    from ordinalrisk.files.formats import FORMATS, format_by_name
-
-    if given is None and format_by_name(out.name) is None:
-        known = ", ".join(FORMATS)
-        terminal.fail(f"--out: {out} does not tell a format; end it in one of {known}.", code=2)
+def require_format(out: Path | StoredFile, output_format: Format | None) -> None:
+    try:
+        format_to_write(out.name, output_format, out)
+    except ValueError as error:
+        terminal.fail(with_options(str(error)))
 
 
-def loaded(path: Path | StoredFile, key: Path | None = None) -> RiskController:
-    """The saved calibration, or one line and exit code 1."""
+def loaded(
+    path: Path | StoredFile, key: Path | None, random_state: int | None, *, needs_seed: bool = True
+) -> RiskController:
+    """Load a calibration; if it is randomized, predictions need a seed, else there must be none."""
     from ordinalrisk.controller import RiskController
     from ordinalrisk.saving.signing import public_key
 
     if str(path) == "-":
-        terminal.fail(f"there is no file {path}.", code=2)
+        terminal.fail(f"there is no file {path}.")
     require_input(path)
     if key is not None:
         _require_key("--verify", public_key, key)
     try:
-        return RiskController.load(path, key=key)
+        controller = RiskController.load(path, key=key)
     except OSError as error:
         terminal.fail(f"{path}: can't be read ({error.strerror}).", code=1)
     except ValueError as error:
         hint = "" if path.suffix == ".json" else " The calibration comes first, then the scores."
         terminal.fail(" ".join(str(error).split()) + hint, code=1)
+    if needs_seed and controller.randomize and random_state is None:
+        terminal.fail("the calibration is randomized; give a --random-state: equal ones give equal sets.")
+    if random_state is not None and not controller.randomize:
+        terminal.fail("--random-state is for calibrations with --randomize; leave it out.")
+    if random_state is not None and random_state < 0:
+        terminal.fail(f"--random-state must be 0 or larger; got {random_state}.")
+    return controller
 
 
 def require_private_key(key: Path, out: Path | StoredFile) -> None:
-    """Find out before the work if nothing can be signed."""
     from ordinalrisk.saving.signing import private_key, signature_place
 
     if str(out) == "-":
-        terminal.fail("--sign: the signature goes beside a file; name one with --out.", code=2)
+        terminal.fail("--sign: the signature goes beside a file; name one with --out.")
     _require_key("--sign", private_key, key)
     terminal.require_writable_file(signature_place(out), "--sign", key)
 
@@ -187,123 +216,93 @@ def _require_key(option: str, read: Callable[[Path], Any], key: Path) -> None:
 
 
 def names(text: str | None) -> list[Any] | None:
-    """Labels separated by commas: whole numbers if all are.
-
-    Examples
-    --------
-    >>> names("1,2,3"), names("None, Mild, Severe")
-    ([1, 2, 3], ['None', 'Mild', 'Severe'])
-    """
+    """Labels separated by commas: whole numbers if all are."""
     if text is None:
         return None
-    try:
-        parts = [part.strip() for part in next(csv.reader([text]))]
-    except csv.Error as error:
-        terminal.fail(f"--classes can't be read ({error}); write None,Mild,Severe.", code=2)
+    parts = _split(text, "--classes", "None,Mild,Severe")
     if not any(parts):
-        terminal.fail("--classes names no label; write all labels in order: None,Mild,Severe.", code=2)
+        terminal.fail("--classes names no label; write all labels in order: None,Mild,Severe.")
     if all(re.fullmatch("-?(0|[1-9][0-9]*)", part) for part in parts):
         return [int(number(part, "--classes")) for part in parts]
     return parts
 
 
+def _split(text: str, option: str, example: str) -> list[str]:
+    try:
+        return [part.strip() for part in next(csv.reader([text]))]
+    except csv.Error as error:
+        terminal.fail(f"{option} can't be read ({error}); write {example}.")
+
+
 def numbers(text: str | None, option: str) -> list[Any] | None:
-    """Numbers separated by commas, meaning the decimals that are written."""
     return None if text is None else [number(part, option) for part in text.split(",")]
 
 
 def number(text: str, option: str) -> Any:
-    """A number, meaning the decimals that are written."""
+    """Read a number exactly as it is written, in decimals."""
     from ordinalrisk.inputs.numbers import as_number
 
     try:
         return as_number(text.strip(), option)
     except ValueError as error:
-        terminal.fail(str(error), code=2)
+        terminal.fail(str(error))
 
 
 def alpha_of(text: str, classes: Sequence[Any]) -> Any:
-    """The risk, or that of each class: ``0.1`` or ``None=0.1,Mild=0.1,Severe=0.01``."""
-    from ordinalrisk.files.find_columns import listing, position_of_label
+    """Read one risk for all classes, or one for each: ``0.1`` or ``None=0.1,Mild=0.1,Severe=0.01``."""
+    from ordinalrisk.files.label_names import listing, position_of_label
 
     if not is_by_class(text):
         return number(text, "--alpha")
     position, risks = position_of_label(classes), dict[Any, Any]()
-    try:
-        parts = next(csv.reader([text]))
-    except csv.Error as error:
-        terminal.fail(f"--alpha can't be read ({error}); write None=0.1,Mild=0.1,Severe=0.01.", code=2)
-    for part in parts:
+    for part in _split(text, "--alpha", "None=0.1,Mild=0.1,Severe=0.01"):
         name, equals, risk = (piece.strip() for piece in part.rpartition("="))
         at = position(name) if equals else None
         if at is None:
-            wrong = f"{name!r} is none of the classes" if equals else f"{part.strip()!r} names no class"
-            terminal.fail(f"--alpha: {wrong} {listing(classes)}; write CLASS=RISK for each.", code=2)
+            wrong = f"{name!r} is not one of the classes" if equals else f"{part!r} names no class"
+            terminal.fail(f"--alpha: {wrong} {listing(classes)}; write CLASS=RISK for each.")
         if classes[at] in risks:
-            terminal.fail(f"--alpha has class {name!r} more than once; give each class one risk.", code=2)
+            terminal.fail(f"--alpha has class {name!r} more than once; give each class one risk.")
         risks[classes[at]] = number(risk, f"--alpha of {name}")
     for label in classes:
         if label not in risks:
-            terminal.fail(
-                f"--alpha has no risk for class {label!r}; give each of {listing(classes)} one.", code=2
-            )
+            terminal.fail(f"--alpha has no risk for class {label!r}; give each of {listing(classes)} one.")
     return risks
 
 
+def label_of(name: str, option: str, classes: Sequence[Any]) -> Any:
+    """Return the class that a name spells."""
+    from ordinalrisk.files.label_names import listing, position_of_label
+
+    at = position_of_label(classes)(name.strip())
+    if at is None:
+        terminal.fail(f"{option}: {name.strip()!r} is not one of the classes {listing(classes)}.")
+    return classes[at]
+
+
+def labels_of(names: str, option: str, classes: Sequence[Any]) -> list[Any]:
+    return [label_of(name, option, classes) for name in _split(names, option, "Mild,Severe")]
+
+
 def is_by_class(alpha: str) -> bool:
-    """Whether a risk is given for each class."""
     return "=" in alpha
 
 
 def another_alpha(text: str | None, controller: RiskController) -> Any:
-    """Another risk than the calibrated one, if there is."""
     from ordinalrisk.curves.windows import NotKnownError
 
     if text is None:
         return None
     if is_by_class(text) and controller.condition_on is None:
-        terminal.fail("--alpha by class needs a calibration with --per-class.", code=2)
+        terminal.fail("--alpha by class needs a calibration with --per-class.")
     alpha = alpha_of(text, controller.classes_.tolist())
     try:
         controller.threshold_at(alpha)
     except NotKnownError as error:
-        terminal.fail(in_options(error), code=2)
+        terminal.fail(in_options(error))
     except ValueError:
         pass  # to be said where it is used
     return alpha
-
-
-def require_combination(used: dict[str, bool]) -> None:
-    """Refuse options that can't be used together."""
-    from ordinalrisk.calibration.combinations import require_theorem
-
-    try:
-        require_theorem(name for name, is_used in used.items() if is_used)
-    except ValueError as error:
-        terminal.fail(in_options(error), code=2)
-
-
-def require_seed(seed: int | None, controller: RiskController) -> None:
-    """Sets that a coin decides about need its seed, others none."""
-    if controller.randomize and seed is None:
-        terminal.fail("the calibration is randomized; give a --seed: equal seeds give equal sets.", code=2)
-    if seed is not None and not controller.randomize:
-        terminal.fail("--seed is for calibrations with --randomize; leave it out.", code=2)
-    if seed is not None and seed < 0:
-        terminal.fail(f"--seed must be 0 or larger; got {seed}.", code=2)
-
-
-def in_options(error: ValueError) -> str:
-    """What the library says, in the words of the command line.
-
-    Examples
-    --------
-    >>> in_options(ValueError("delta and sample_weight can't be used together."))
-    "--delta and --weight-col can't be used together."
-    """
-    text = " ".join(str(error).split())
-    text = re.sub("bound=[\"']([a-z_]+)[\"']", r"bound \1", text)
-    return re.sub(rf"\b({'|'.join(IN_OPTIONS)})\b", lambda found: IN_OPTIONS[found[1]], text)
 
 
 def loss_of(
@@ -316,22 +315,18 @@ def loss_of(
     natural_units: bool,
     classes: Sequence[Any],
 ) -> IntervalLoss:
-    """The loss that the options describe."""
-    from ordinalrisk.losses.kinds import DivergenceLoss, WeightedLoss
+    from ordinalrisk.losses.kinds import NAMED_LOSSES, DivergenceLoss, WeightedLoss
 
     distance = {"positions": positions, "power": power, "under": under, "over": over}
     kind = "weighted" if loss == "coverage" and weights is not None else loss
-    given = {"weights": weights, **distance}
     allowed = {"weighted": {"weights"}, "divergence": set(distance)}.get(kind, set())
-    for name, text in given.items():
+    for name, text in {"weights": weights, **distance}.items():
         if text is not None and name not in allowed:
-            terminal.fail(f"--{name} has no meaning for --loss {loss}.", code=2)
+            terminal.fail(f"--{name} has no meaning for --loss {loss}.")
     normalize = not natural_units
-    if kind == "coverage":
-        return WeightedLoss(normalize=normalize)
     if kind == "weighted":
         if weights is None:
-            terminal.fail("--loss weighted needs --weights, one for each class: --weights 1,1,2.", code=2)
+            terminal.fail("--loss weighted needs --weights, one for each class: --weights 1,1,2.")
         return WeightedLoss(numbers(weights, "--weights"), normalize)
     if kind == "divergence":
         parameters = {
@@ -340,17 +335,17 @@ def loss_of(
             if text is not None
         }
         return DivergenceLoss(**parameters, normalize=normalize)
+    if kind in NAMED_LOSSES:
+        return NAMED_LOSSES[kind](normalize=normalize)  # type: ignore[call-arg]
     if not Path(loss).is_file():
+        *some, last = _loss_names()
         terminal.fail(
-            f"--loss {loss} is neither coverage, weighted nor divergence, nor a file of costs that is there.",
-            code=2,
+            f"--loss {loss} is neither {', '.join(some)} nor {last}, nor an existing file of costs."
         )
     return table_loss(Path(loss), classes, normalize)
 
 
 def table_loss(path: Path, classes: Sequence[Any], normalize: bool = True) -> CostTableLoss:
-    """The loss whose cost table is in a CSV file."""
-    from ordinalrisk.files.formats import FileError
     from ordinalrisk.losses.kinds import CostTableLoss
 
     try:
@@ -366,8 +361,7 @@ def table_loss(path: Path, classes: Sequence[Any], normalize: bool = True) -> Co
 
 
 def _costs_in(path: Path, classes: Sequence[Any]) -> list[list[Number]]:
-    """A cost table in a CSV file: numbers alone, or with the classes as its first row, column or both."""
-    from ordinalrisk.files.formats import FileError
+    """Read numbers alone, or with the classes as the first row, the first column or both."""
     from ordinalrisk.inputs.numbers import as_number, is_written_as_number, require_classes
 
     require_classes(len(classes))
@@ -390,10 +384,8 @@ def _costs_in(path: Path, classes: Sequence[Any]) -> list[list[Number]]:
     return table
 
 
-def _require_labels(found: list[str], labels: list[str], where: str) -> None:
-    from ordinalrisk.files.formats import FileError
-
-    if found != labels:
+def _require_labels(written: list[str], labels: list[str], where: str) -> None:
+    if written != labels:
         raise FileError(
-            f"{where} is {', '.join(found)}, the classes are {', '.join(labels)}; make them equal."
+            f"{where} is {', '.join(written)}, the classes are {', '.join(labels)}; make them equal."
         )

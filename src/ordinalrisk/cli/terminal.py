@@ -18,7 +18,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 
 import typer
 
+from ordinalrisk.cli.option_names import with_options
+from ordinalrisk.display.text_table import Table
+from ordinalrisk.files.formats import FileError
 from ordinalrisk.files.interrupting import INTERRUPTED
+from ordinalrisk.files.places import StoredFile
 from ordinalrisk.files.redacting import redacted
 
 if TYPE_CHECKING:
@@ -26,19 +30,16 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from ordinalrisk.calibration.guarantees import Guarantee
-    from ordinalrisk.display.text_table import Table
-    from ordinalrisk.files.places import StoredFile
-    from ordinalrisk.files.readers import Source
 
 INSTALL_PLOTS = 'pip install "ordinalrisk[plots]"'
-_WIDTH = 80
+WIDTH = 80
 _LARGEST_SEED = 2**32 - 1
 
 Parameters = ParamSpec("Parameters")
 
 
 def printer(to_error: bool = False) -> Console:
-    """A console that prints text as it is; to standard error where the output itself goes into a pipe."""
+    """Return a console that prints text as it is; on standard error if standard output is data."""
     from rich.console import Console
 
     class Printer(Console):
@@ -49,7 +50,6 @@ def printer(to_error: bool = False) -> Console:
 
 
 def print_table(console: Console, table: Table, caption: str = "") -> None:
-    """A table under its caption, the header in bold."""
     if caption:
         print_sentences(console, [caption])
         console.print()
@@ -59,82 +59,67 @@ def print_table(console: Console, table: Table, caption: str = "") -> None:
 
 
 def stratum_header(guarantee: Guarantee) -> tuple[str, ...]:
-    """The columns that tell which stratum a line is about."""
-    told = (("group", guarantee.group), ("true label", guarantee.label))
-    return tuple(name for name, value in told if value is not None) or ("",)
+    names = (("group", guarantee.group), ("true label", guarantee.label))
+    return tuple(name for name, value in names if value is not None) or ("",)
 
 
 def stratum_name(guarantee: Guarantee) -> tuple[str, ...]:
-    """The group and the true class, short enough for 80 columns."""
-    told = [value for value in (guarantee.group, guarantee.label) if value is not None]
-    width = 12 if len(told) > 1 else 24
-    return tuple(short(str(value), width) for value in told) or ("all",)
+    """Shorten the group and the true class to fit into 80 columns."""
+    names = [value for value in (guarantee.group, guarantee.label) if value is not None]
+    width = 12 if len(names) > 1 else 24
+    return tuple(short(str(name), width) for name in names) or ("all",)
 
 
 def short(text: str, width: int = 24) -> str:
-    """The text, or its beginning."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def print_sentences(console: Console, sentences: Iterable[str]) -> None:
-    """Wrapped to the terminal, at most to 80 columns."""
     for sentence in sentences:
-        console.print(textwrap.fill(sentence, min(console.width, _WIDTH)))
+        console.print(textwrap.fill(sentence, min(console.width, WIDTH)))
 
 
-def print_points(console: Console, sentences: Iterable[str]) -> None:
-    """Sentences as a list."""
-    for sentence in sentences:
-        width = min(console.width, _WIDTH)
-        console.print(textwrap.fill(sentence, width, initial_indent="- ", subsequent_indent="  "))
-
-
-def progress() -> Progress:
-    """A bar that goes away, on standard error so that the output can be piped; none without a terminal."""
+def progress(*more: Any) -> Progress:
+    """Show a bar on standard error, if that is a terminal, and remove it at the end."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(bar_width=24 if more else 40),
         TaskProgressColumn(),
-        TimeElapsedColumn(),
+        *(more or (TimeElapsedColumn(),)),
         console=console,
         transient=True,
         disable=not console.is_terminal,
     )
 
 
+def print_light(console: Console, colour: str, sentence: str) -> None:
+    """Print a verdict's colour and its sentence, in that colour on a terminal."""
+    text = textwrap.fill(f"{colour.upper()}: {printable(sentence)}", min(console.width, WIDTH))
+    console.print(text, style={"amber": "bold yellow"}.get(colour, f"bold {colour}"))
+
+
 @contextmanager
-def row_progress(source: Source, description: str) -> Iterator[Callable[[int], None]]:
-    """A bar for rows that are read from a file: takes the number of rows done; rows/s and the time left."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+def file_progress(description: str) -> Iterator[Callable[[int, float], None]]:
+    """Yield a function that takes the number of rows done and the share of the work, and shows both."""
+    from rich.progress import TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
     start = time.perf_counter()
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[rows]:,} rows  {task.fields[rate]:,.0f} rows/s"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as bar:
-        task = bar.add_task(description, total=1.0, rows=0, rate=0.0)
+    counts = TextColumn("{task.fields[done]:,} done  {task.fields[rate]:,.0f} per second")
+    with progress(counts, TimeRemainingColumn()) as bar:
+        task = bar.add_task(description, total=1.0, done=0, rate=0.0)
 
-        def done(rows: int) -> None:
-            rate = rows / max(time.perf_counter() - start, 1e-9)
-            bar.update(task, completed=source.share_read(rows), rows=rows, rate=rate)
+        def show(done: int, share: float) -> None:
+            rate = done / max(time.perf_counter() - start, 1e-9)
+            bar.update(task, completed=share, done=done, rate=rate)
 
-        yield done
+        yield show
 
 
 def track(items: Iterable[Any], total: int, description: str) -> Iterator[Any]:
-    """The items, with a progress bar around them."""
     with progress() as bar:
         yield from bar.track(items, total, description=description)
 
@@ -145,14 +130,16 @@ def noting_warnings(console: Console) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    sentences = list(dict.fromkeys(f"Note: {redacted(str(warning.message))}" for warning in caught))
+    sentences = list(
+        dict.fromkeys(f"Note: {redacted(with_options(str(warning.message)))}" for warning in caught)
+    )
     if sentences:
         print_sentences(console, sentences)
         console.print()
 
 
 def can_draw(console: Console) -> bool:
-    """Whether matplotlib is there; if not, say so."""
+    """Return whether matplotlib is installed, and print how to install it if not."""
     if find_spec("matplotlib") is None:
         console.print(f"No pictures without matplotlib: {INSTALL_PLOTS}")
         return False
@@ -160,25 +147,23 @@ def can_draw(console: Console) -> bool:
 
 
 def write_json(document: Any, path: Path | StoredFile) -> None:
-    """Write a JSON file, whole or not at all."""
     from ordinalrisk.files.atomic import replacing
 
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def require_trials_and_seed(trials: int, seed: int) -> None:
-    """Refuse what no trial can be run with."""
+def require_trials_and_seed(trials: int, random_state: int) -> None:
     if trials < 1:
-        fail(f"--trials must be at least 1; got {trials}.", code=2)
-    if not 0 <= seed <= _LARGEST_SEED:
-        fail(f"--seed must lie between 0 and {_LARGEST_SEED}; got {seed}.", code=2)
+        fail(f"--trials must be at least 1; got {trials}.")
+    if not 0 <= random_state <= _LARGEST_SEED:
+        fail(f"--random-state must lie between 0 and {_LARGEST_SEED}; got {random_state}.")
 
 
 def require_writable(folder: Path) -> None:
-    """Make the folder, and find out before the work rather than after it if nothing can be written there."""
+    """Make the folder; before the work, not after it, fail if nothing can be written there."""
     if folder.is_file():
-        fail(f"--out: {folder} is a file, not a folder.", code=2)
+        fail(f"--out: {folder} is a file, not a folder.")
     with writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -186,22 +171,22 @@ def require_writable(folder: Path) -> None:
 
 
 def require_writable_file(path: Path | StoredFile, option: str, *inputs: Path | StoredFile) -> None:
-    """Find out before the work if a file can't be written, or would take the place of what is read."""
+    """Fail before the work if a file can't be written, or would replace one that is read."""
     if str(path) == "-":
-        fail(f"{option}: a file is needed here; - is none.", code=2)
+        fail(f"{option}: a file is needed here, not -.")
     for read in inputs:
         if _is_same(path, read):
-            fail(f"{option}: {path} is read too, and would be lost; choose another name.", code=2)
+            fail(f"{option}: {path} is read too, and would be lost; choose another name.")
     if not isinstance(path, Path):
         with bad_data_is_one_line(), writing_to(path, option):
             _require_storable(path, option)
         return
     if not path.parent.is_dir():
-        fail(f"{option}: there is no folder {path.parent}.", code=2)
+        fail(f"{option}: there is no folder {path.parent}.")
     if path.is_dir():
-        fail(f"{option}: {path} is a folder, not a file.", code=2)
+        fail(f"{option}: {path} is a folder, not a file.")
     if path.exists() and not path.is_file():
-        fail(f"{option}: {path} is a device or a pipe, which a file can't replace; write to -.", code=2)
+        fail(f"{option}: {path} is a device or a pipe, which a file can't replace; write to -.")
     with writing_to(path, option), tempfile.TemporaryFile(dir=path.parent):
         pass
 
@@ -213,11 +198,11 @@ def _is_same(path: Path | StoredFile, read: Path | StoredFile) -> bool:
 
 
 def _require_storable(file: StoredFile, option: str) -> None:
-    """By storing something: no other question has an answer everywhere."""
+    """Try to store something, since not every storage can be asked whether that is allowed."""
     from ordinalrisk.files.atomic import temporary_beside
 
     if str(file).endswith("/") or file.is_dir():
-        fail(f"{option}: {file} is a folder, not a file.", code=2)
+        fail(f"{option}: {file} is a folder, not a file.")
     trial = temporary_beside(file)
     trial.write_bytes(b"")
     trial.remove()
@@ -225,7 +210,6 @@ def _require_storable(file: StoredFile, option: str) -> None:
 
 @contextmanager
 def writing_to(path: Path | StoredFile, option: str = "--out") -> Iterator[None]:
-    """Turn what goes wrong while writing into one line."""
     try:
         yield
     except BrokenPipeError:
@@ -238,7 +222,7 @@ def writing_to(path: Path | StoredFile, option: str = "--out") -> Iterator[None]
 
 
 def stoppable(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """The command, which tidies up and says so when it is interrupted, and is quiet if nobody reads on."""
+    """Make a command end in one line if it is interrupted, and silently if nobody reads its output."""
 
     @wraps(command)
     def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
@@ -259,7 +243,7 @@ def stoppable(command: Callable[Parameters, None]) -> Callable[Parameters, None]
 
 
 def discard_output() -> None:
-    """What standard output did not take, which is else flushed once more at the end."""
+    """Drop what standard output did not take: Python would try to flush it again at the end."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -270,29 +254,28 @@ def bad_data_is_one_line() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        from ordinalrisk.files.formats import FileError
-
-        fail(" ".join(str(error).split()), code=1 if isinstance(error, FileError) else 2)
+        fail(" ".join(with_options(str(error)).split()), code=1 if isinstance(error, FileError) else 2)
+    except FileNotFoundError as error:
+        fail(str(error))
 
 
 def note(sentence: str) -> None:
-    """Say something beside the output."""
-    typer.echo(f"Note: {printable(redacted(sentence))}", err=True)
+    typer.echo(f"Note: {printable(redacted(with_options(sentence)))}", err=True)
 
 
 def printable(text: str) -> str:
-    """The text with control characters spelled out: names and labels are data, and may hold anything."""
+    """Spell out control characters: names and labels are data, and may hold anything."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def fail(message: str, code: int) -> NoReturn:
-    """Say what is wrong on standard error, and end."""
+def fail(message: str, code: int = 2) -> NoReturn:
+    """Say what is wrong on standard error, and end: 2 is for a wrong option, 1 for a wrong file."""
     typer.echo(f"Error: {printable(redacted(message))}", err=True)
     raise typer.Exit(code)
 
 
 def run(app: Any, name: str) -> NoReturn:
-    """Run a command line; an error of usage is one line too."""
+    """Run a command line, with errors of usage on one line."""
     try:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except OSError as error:

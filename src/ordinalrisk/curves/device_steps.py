@@ -1,52 +1,168 @@
-"""Steps of the calibration losses that stay on a GPU."""
+"""The steps of the calibration losses on a GPU.
+
+As on the host, the first threshold is selected and the steps are sorted only for more. What comes to the host
+is single numbers, and the curve when somebody looks at it.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.curves.steps import SortedSteps, Steps
-from ordinalrisk.inputs.device import to_host
+from ordinalrisk.curves.selecting import selected_level
+from ordinalrisk.curves.steps import Steps, cost_of_each_miss
+from ordinalrisk.curves.windows import NO_STEPS, OrderedSteps
 
 if TYPE_CHECKING:
     import torch
 
+_FEW = 1 << 16  # so that a bracket has one step in thirty, and the second one is small enough to sort
+_NEAR = 1 << 10
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(eq=False)
 class DeviceSteps:
-    """Steps of the calibration losses, sorted on the device where they are."""
+    """Levels at which the loss of a row steps up, in any order, and the sizes of the steps in units.
+
+    All is as in :class:`~ordinalrisk.curves.steps.Steps`, but in tensors. The total has fewer than 64 bits.
+    """
 
     at: torch.Tensor
-    before: torch.Tensor
-    after: torch.Tensor
-    units: NDArray[Any]
+    by: int | torch.Tensor
+    largest: int
+    was_asked: bool = False
 
-    @property
-    def in_order(self) -> SortedSteps:
-        """The steps as a curve, on the host."""
-        return self._on_host().in_order
-
-    def first_level_above(self, budget: int) -> float:
-        """As for sorted steps; one number comes back from the device."""
+    @classmethod
+    def of(
+        cls, at: torch.Tensor, before: torch.Tensor, after: torch.Tensor, units: NDArray[Any]
+    ) -> DeviceSteps | Steps:
+        """Make steps between entries of a cost table; on the host if totals may have more than 63 bits."""
         import torch
 
-        if self.units.dtype == object or len(self.at) * int(self.units.max()) >= 2**63:
-            return self._on_host().first_level_above(budget)
+        largest = int(units.max())
+        if max(len(at), 1) * largest >= 2**63:
+            return Steps.of(at.cpu().numpy(), before.cpu().numpy(), after.cpu().numpy(), units)
+        if cost := cost_of_each_miss(units):
+            return cls(at, cost, cost)
+        costs = torch.tensor(units.ravel().astype(np.int64), device=at.device)
+        return cls(at, costs.index_select(0, after) - costs.index_select(0, before), largest)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Any]) -> Any:
+        """Join the steps of several parts where they are, or on the host unless all are on one device."""
+        import torch
+
+        largest = max(part.largest for part in parts)
+        if (
+            len({part.at.device for part in parts}) > 1
+            or sum(len(each.at) for each in parts) * largest >= 2**63
+        ):
+            return Steps.joined([part.on_host() for part in parts])
+        at, first = torch.cat([part.at for part in parts]), parts[0].by
+        if isinstance(first, int) and all(isinstance(part.by, int) and part.by == first for part in parts):
+            return cls(at, first, largest)
+        return cls(at, torch.cat([part._sizes for part in parts]), largest)
+
+    def times(self, factor: int) -> DeviceSteps | Steps:
+        """Multiply all steps by a factor; 0 leaves no steps."""
+        if factor == 0:
+            return DeviceSteps(self.at[:0], 1, 1)
+        if max(len(self.at), 1) * self.largest * factor >= 2**63:
+            return self.on_host().times(factor)
+        return DeviceSteps(self.at, self.by * factor, self.largest * factor)
+
+    @property
+    def _sizes(self) -> torch.Tensor:
+        import torch
+
+        if isinstance(self.by, int):
+            return torch.full(self.at.shape, self.by, dtype=torch.int64, device=self.at.device)
+        return self.by
+
+    @property
+    def few(self) -> int:
+        return _FEW
+
+    @property
+    def near(self) -> int:
+        return _NEAR
+
+    @property
+    def total(self) -> int:
+        return self.by * len(self.at) if isinstance(self.by, int) else int(self.by.sum())
+
+    def chosen(self, where: Any) -> DeviceSteps:
+        return DeviceSteps(
+            self.at[where], self.by if isinstance(self.by, int) else self.by[where], self.largest
+        )
+
+    def total_of(self, where: torch.Tensor) -> int:
+        if isinstance(self.by, int):
+            return self.by * int(where.sum())
+        return int((self.by * where).sum())
+
+    def around(self, budget: int, near: int) -> tuple[float, float]:
+        import torch
+
+        sample = self.chosen(slice(None, None, len(self.at) // _FEW))
+        levels, totals = sample._sorted
+        share = min(budget / (self.largest * len(self.at)), 1.0)
+        place = torch.searchsorted(totals.double(), share * self.largest * len(levels), right=True)
+        ends = place + torch.tensor([-near, near], device=levels.device)
+        low, high = levels[ends.clamp_(0, len(levels) - 1)].tolist()
+        return low, high
+
+    def level_in_order(self, budget: int) -> float:
+        import torch
+
         levels, totals = self._sorted
         step = int(torch.searchsorted(totals, min(budget, 2**63 - 1), right=True))
         return float(levels[step]) if step < len(levels) else math.inf
 
+    def first_level_above(self, budget: int) -> float:
+        """Return the lowest level at which the steps up to it exceed ``budget``; infinite if none does."""
+        if self.was_asked:
+            return self.level_in_order(budget)
+        self.was_asked = True
+        return selected_level(self, budget)
+
     @cached_property
     def _sorted(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """All levels in order, and the total up to each place."""
         import torch
 
-        units = torch.tensor(self.units.ravel(), device=self.at.device)
+        if isinstance(self.by, int):
+            places = torch.arange(1, len(self.at) + 1, device=self.at.device)
+            return torch.sort(self.at).values, self.by * places
         levels, order = torch.sort(self.at)
-        return levels, torch.cumsum((units[self.after] - units[self.before])[order], 0)
+        return levels, torch.cumsum(self.by[order], 0)
 
-    def _on_host(self) -> Steps:
-        return Steps.of(to_host(self.at), to_host(self.before), to_host(self.after), self.units)
+    @property
+    def in_order(self) -> OrderedSteps:
+        import torch
+
+        if not len(self.at):
+            return NO_STEPS
+        levels, totals = self._sorted
+        ends = torch.ones(len(levels), dtype=torch.bool, device=levels.device)
+        torch.ne(levels[1:], levels[:-1], out=ends[:-1])
+        last = ends.nonzero()[:, 0]
+        most_tied = int(torch.diff(last, prepend=last.new_tensor([-1])).max())
+        return OrderedSteps.whole(levels[last].cpu().numpy(), totals[last].cpu().numpy(), most_tied)
+
+    def on_host(self) -> Steps:
+        by = self.by if isinstance(self.by, int) else self.by.cpu().numpy()
+        return Steps(self.at.cpu().numpy(), by, self.largest)
+
+
+def joined_steps(parts: Sequence[Any]) -> Any:
+    """Join the steps of several parts, on a device if all of them are there; a single one is unchanged."""
+    if len(parts) > 1 and all(isinstance(part, DeviceSteps) for part in parts):
+        return DeviceSteps.joined(parts)
+    return Steps.joined(parts)

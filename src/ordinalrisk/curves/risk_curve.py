@@ -5,58 +5,17 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ordinalrisk.curves.device_steps import DeviceSteps
 from ordinalrisk.curves.steps import Steps
-from ordinalrisk.curves.windows import NotKnownError, Window
+from ordinalrisk.curves.windows import NotKnownError, OrderedSteps, Window
 
-
-class OrderedSteps(Protocol):
-    """The steps of the losses in the order of their levels: all, or those in some windows."""
-
-    @property
-    def levels(self) -> NDArray[np.float64]:
-        """The distinct levels, ascending."""
-
-    @property
-    def totals(self) -> NDArray[Any]:
-        """The total just above each."""
-
-    @property
-    def most_tied(self) -> int:
-        """The most steps at one level."""
-
-    @property
-    def windows(self) -> tuple[Window, ...]:
-        """Consecutive levels."""
-
-    @property
-    def total(self) -> int:
-        """All steps together."""
-
-    @property
-    def in_order(self) -> OrderedSteps:
-        """Themselves."""
-
-    def first_level_above(self, budget: int) -> float:
-        """As for any steps."""
-
-    def total_below(self, threshold: float) -> int:
-        """What the steps at levels below ``threshold`` add up to."""
-
-
-class AnySteps(Protocol):
-    """The steps of the losses, wherever they lie."""
-
-    @property
-    def in_order(self) -> OrderedSteps:
-        """The steps as a curve, on the host."""
-
-    def first_level_above(self, budget: int) -> float:
-        """The lowest level at which the steps up to it add up to more than ``budget``; infinite if none."""
+AnySteps = Steps | DeviceSteps | OrderedSteps
+"""What a risk curve is made from; each finds one level, and gives its steps in order."""
 
 
 class RiskCurve:
@@ -64,19 +23,19 @@ class RiskCurve:
 
     .. math:: \tau \mapsto \sum_{i=1}^n L_i(\tau)
 
-    It counts every step of a row's loss at a level below :math:`\tau`, in whole numbers of ``unit``, so sums
-    and comparisons are exact. One curve answers every ``alpha``: the first in O(n), and in
-    O(log n) once it is sorted, which the first look at ``levels``, ``totals`` or ``most_tied`` does.
+    It counts every step of a loss at a level below :math:`\tau` in whole multiples of ``unit``, so sums and
+    comparisons are exact. One curve answers every ``alpha``: the first query takes O(n); later ones take
+    O(log n), because the second query, or ``levels``, ``totals`` or ``most_tied``, sorts the steps.
 
-    Where the rows were too many for one machine, the curve is known in windows around the thresholds that
-    were asked for, and what it does not tell is a :exc:`~ordinalrisk.curves.windows.NotKnownError`.
+    With too many rows for one machine, the curve is known in windows around the calibrated thresholds;
+    elsewhere it raises a :exc:`~ordinalrisk.curves.windows.NotKnownError`.
 
     Attributes
     ----------
     is_whole : bool
-        Whether all of it is known, not just some windows.
+        Whether the whole curve is known, not just some windows.
     windows : tuple of Window
-        Levels with nothing unknown between them, and the totals below and above: one if it is whole.
+        Runs of consecutive levels, with the totals below and above; one window if the curve is whole.
     levels : array of float64
         The distinct levels at which some loss steps up, ascending.
     totals : array of int
@@ -84,13 +43,17 @@ class RiskCurve:
     unit : Fraction
         The unit of ``totals``.
     n_rows : int
-        The number of calibration rows, or of clusters where those are what is exchangeable.
+        The number of calibration rows, or of clusters if there are clusters.
     weight : Fraction
         The total weight of the rows: their number, unless they are weighted.
     bound : Fraction
         ``B``, the largest loss a row can have.
+    stake : Fraction or None
+        The most that all rows can lose together, with their weights; None unless ``alpha`` is a share of it.
+    divisor : Fraction
+        What total losses are divided by to get the risk: ``stake``, or ``weight`` if that is None.
     most_tied : int
-        ``M`` of Theorem 4 as observed: the most rows whose loss steps at one level.
+        ``M`` of Theorem 4 as observed: the most rows with a step at one level.
 
     References
     ----------
@@ -116,32 +79,34 @@ class RiskCurve:
         n_rows: int,
         bound: Fraction,
         weight: Fraction | None = None,
+        stake: Fraction | None = None,
     ) -> None:
         self._steps = steps
         self.unit = unit
         self.n_rows = n_rows
         self.bound = bound
         self.weight = Fraction(n_rows) if weight is None else weight
+        self.stake = stake
 
     @classmethod
     def from_steps(
         cls, at: NDArray[np.float64], by: NDArray[Any], *, unit: Fraction, n_rows: int, bound: Fraction
     ) -> RiskCurve:
-        """The curve of losses that step up at some levels by so many units each.
+        """Make a curve from the levels at which losses step up, and the sizes of these steps.
 
         Parameters
         ----------
         at : array of float64
             The level of each step, in any order.
         by : array of int
-            By how many units the loss steps up there.
+            The size of each step, in units.
         unit, n_rows, bound
             As for the class.
 
         Returns
         -------
         RiskCurve
-            With equal levels joined.
+            The curve, with equal levels joined.
 
         Examples
         --------
@@ -152,46 +117,51 @@ class RiskCurve:
         return cls(Steps(at, by, int(bound / unit)), unit=unit, n_rows=n_rows, bound=bound)
 
     @property
-    def levels(self) -> NDArray[np.float64]:  # noqa: D102 - an attribute, documented as such
+    def levels(self) -> NDArray[np.float64]:
         return self._in_order().levels
 
     @property
-    def totals(self) -> NDArray[Any]:  # noqa: D102
+    def totals(self) -> NDArray[Any]:
         return self._in_order().totals
 
     @property
-    def most_tied(self) -> int:  # noqa: D102
+    def most_tied(self) -> int:
         return self._in_order().most_tied
 
     @property
-    def windows(self) -> tuple[Window, ...]:  # noqa: D102
+    def windows(self) -> tuple[Window, ...]:
         return self._in_order().windows
 
     @property
-    def is_whole(self) -> bool:  # noqa: D102
+    def is_whole(self) -> bool:
         steps = self._in_order()
         known = sum(int(window.totals[-1]) - window.below for window in steps.windows)
         return known == steps.total
 
     def require_whole(self, purpose: str) -> None:
-        """Refuse what only the whole curve can tell."""
+        """Raise an error unless the whole curve is known."""
         if not self.is_whole:
             raise NotKnownError(
-                f"{purpose} needs the whole risk curve, which was kept near some thresholds only, since its "
-                "rows lay in many parts; calibrate on one machine, on fewer rows."
+                f"{purpose} needs the whole risk curve, but with rows in many parts it is kept near some "
+                "thresholds only; calibrate on one machine, on fewer rows."
             )
+
+    @property
+    def divisor(self) -> Fraction:
+        """What the total loss is divided by to get the risk: the weight of all rows, or their stake."""
+        return self.weight if self.stake is None else self.stake
 
     def _in_order(self) -> OrderedSteps:
         self._steps = in_order = self._steps.in_order
         return in_order
 
     def total_loss(self, threshold: float) -> Fraction:
-        r"""The sum of the calibration rows' losses, exactly: :math:`\sum_i L_i(\tau)` of the paper's Eq. 3.
+        r"""Return the total calibration loss, exactly: :math:`\sum_i L_i(\tau)` of the paper's Eq. 3.
 
         Parameters
         ----------
         threshold : float
-            Where labels whose level is lower drop out.
+            The threshold: labels with a lower level are not in the set.
 
         Returns
         -------
@@ -210,17 +180,18 @@ class RiskCurve:
         return self._in_order().total_below(float(threshold)) * self.unit
 
     def risk(self, threshold: float) -> float:
-        r"""The mean loss of the calibration rows: :math:`\frac{1}{n} \sum_i L_i(\tau)`.
+        r"""Return the mean loss of the calibration rows: :math:`\frac{1}{n} \sum_i L_i(\tau)`.
 
         Parameters
         ----------
         threshold : float
-            Where labels whose level is lower drop out.
+            The threshold: labels with a lower level are not in the set.
 
         Returns
         -------
         float
-            In units of the loss; the weighted mean where rows are weighted.
+            In units of the loss; the weighted mean if rows have weights. As a share of what all rows can lose
+            if ``alpha`` is one.
 
         Examples
         --------
@@ -228,10 +199,10 @@ class RiskCurve:
         >>> RiskCurve.from_steps(*steps, unit=Fraction(1), n_rows=4, bound=Fraction(1)).risk(0.2)
         0.5
         """
-        return float(self.total_loss(threshold) / self.weight)
+        return float(self.total_loss(threshold) / self.divisor)
 
     def first_level_above(self, budget: Fraction) -> float:
-        r"""The largest threshold whose total loss is at most ``budget``.
+        r"""Return the largest threshold with a total loss of at most ``budget``.
 
         .. math:: \sup \{ \tau : \sum_i L_i(\tau) \le b \}
 
@@ -240,12 +211,12 @@ class RiskCurve:
         Parameters
         ----------
         budget : Fraction
-            What the losses may add up to.
+            The largest total loss that is allowed.
 
         Returns
         -------
         float
-            Infinite if every step fits, minus infinity if nothing can: a total loss is never negative.
+            Infinite if all steps together are within the budget; minus infinity if the budget is negative.
 
         Examples
         --------
@@ -259,7 +230,7 @@ class RiskCurve:
         return self._steps.first_level_above(math.floor(budget / self.unit))
 
     def __getstate__(self) -> dict[str, Any]:
-        """With the steps in order and on the host, wherever they are."""
+        """Return the state with the steps sorted and on the host."""
         return {**self.__dict__, "_steps": self._in_order()}
 
     def __eq__(self, other: object) -> bool:
@@ -274,7 +245,8 @@ class RiskCurve:
     def _facts(self) -> tuple[Any, ...]:
         steps = self._in_order()
         windows = [(window.below, len(window.levels)) for window in steps.windows]
-        return self.unit, self.n_rows, self.bound, self.weight, steps.most_tied, steps.total, windows
+        facts = self.unit, self.n_rows, self.bound, self.weight, self.stake
+        return *facts, steps.most_tied, steps.total, windows
 
     def __repr__(self) -> str:
         n = len(self.windows)

@@ -1,7 +1,7 @@
-"""The steps of the calibration losses, before they are put in order.
+"""The steps of the calibration losses, in any order, on the host.
 
-One threshold asks for the level at which a running total passes a budget. That is a selection, in time
-proportional to the number of steps; sorting waits until someone asks for the whole curve.
+One threshold is the level at which a running total exceeds a budget. Finding it is a selection, in time
+proportional to the number of steps; the steps are sorted only if the whole curve is needed.
 """
 
 from __future__ import annotations
@@ -9,56 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.curves.windows import Window
+from ordinalrisk.curves.selecting import selected_level
+from ordinalrisk.curves.windows import NO_STEPS, OrderedSteps
 
 _FEW = 1_024
-
-
-class SortedSteps(NamedTuple):
-    """The distinct levels, ascending; the total just above each; the most steps at one level."""
-
-    levels: NDArray[np.float64]
-    totals: NDArray[Any]
-    most_tied: int
-
-    @property
-    def in_order(self) -> SortedSteps:
-        """The steps as they are."""
-        return self
-
-    def first_level_above(self, budget: int) -> float:
-        """The lowest level at which the steps up to it add up to more than ``budget``; infinite if none."""
-        step = int(np.searchsorted(self.totals, budget, side="right"))
-        return float(self.levels[step]) if step < len(self.levels) else math.inf
-
-    def total_below(self, threshold: float) -> int:
-        """What the steps at levels below ``threshold`` add up to."""
-        below = int(np.searchsorted(self.levels, threshold, side="left"))
-        return int(self.totals[below - 1]) if below else 0
-
-    @property
-    def total(self) -> int:
-        """All steps together."""
-        return int(self.totals[-1]) if len(self.totals) else 0
-
-    @property
-    def windows(self) -> tuple[Window, ...]:
-        """The steps as one window on all of them; none if there are no steps."""
-        return (Window(0, self.levels, self.totals),) if len(self.levels) else ()
+_NEAR = 64  # by how many places a total can be off in a sample of ``_FEW`` steps
 
 
 @dataclass(eq=False)
 class Steps:
-    """Levels at which some row's loss steps up, in any order, and by how many units.
+    """Levels at which the loss of a row steps up, in any order, and the sizes of the steps in units.
 
-    ``by`` is one number if every step is of that size, else an array; ``largest`` is no less than any step.
-    The first level asked for is selected; who asks twice will ask again, and has the steps sorted.
+    ``by`` is one number if all steps have that size, else an array; no step is larger than ``largest``.
+    The first query selects a level in linear time. The second one sorts the steps, and later ones reuse them.
     """
 
     at: NDArray[np.float64]
@@ -70,15 +40,18 @@ class Steps:
     def of(
         cls, at: NDArray[np.float64], before: NDArray[Any], after: NDArray[Any], units: NDArray[Any]
     ) -> Steps:
-        """Steps between entries of a cost table in whole units, which are numbered ``y * K + k``."""
-        costs, largest = units.ravel(), int(units.max())
-        if (costs[costs > 0] == largest).all():  # every miss costs the same, so every step does
-            return cls(at, largest, largest)
-        return cls(at, costs[after] - costs[before], largest)
+        """Make steps between entries of a cost table in units; entry ``y * K + k`` is ``G[y, k]``."""
+        if cost := cost_of_each_miss(units):
+            return cls(at, cost, cost)
+        costs = units.ravel()
+        return cls(at, costs[after] - costs[before], int(units.max()))
 
     @classmethod
-    def joined(cls, parts: Sequence[Steps]) -> Steps:
-        """The steps of all parts."""
+    def joined(cls, parts: Sequence[Any]) -> Any:
+        """Join the steps of several parts on the host; return a single part unchanged."""
+        if len(parts) == 1:
+            return parts[0]
+        parts = [part if isinstance(part, Steps) else part.on_host() for part in parts]
         at, first = np.concatenate([part.at for part in parts]), parts[0].by
         largest = max(part.largest for part in parts)
         if isinstance(first, int) and all(isinstance(part.by, int) and part.by == first for part in parts):
@@ -86,14 +59,13 @@ class Steps:
         return cls(at, np.concatenate([part.sizes_of(slice(None)) for part in parts]), largest)
 
     def sizes_of(self, chosen: Any) -> NDArray[Any]:
-        """How much each of the chosen steps is."""
         if isinstance(self.by, int):
             return np.full(len(self.at[chosen]), self.by, np.int64 if self.by < 2**62 else object)
         sizes: NDArray[Any] = self.by[chosen]
         return sizes
 
     def times(self, factor: int) -> Steps:
-        """Each step so many times; none if that is 0."""
+        """Multiply all steps by a factor; 0 leaves no steps."""
         if factor == 0:
             return Steps(np.empty(0), 1, 1)
         if isinstance(self.by, int):
@@ -102,27 +74,24 @@ class Steps:
         return Steps(self.at, self.by.astype(wide) * factor, self.largest * factor)
 
     def packed(self) -> Steps:
-        """The same in as few bytes as hold them."""
+        """Return the same steps in the smallest number type that holds them."""
         if isinstance(self.by, int) or self.largest >= 2**63:
             return self
         return Steps(self.at, self.by.astype(np.min_scalar_type(self.largest)), self.largest)
 
     @property
     def total(self) -> int:
-        """All steps together."""
-        return self.sum_of(slice(None))
+        return self.by * len(self.at) if isinstance(self.by, int) else _total(self.by, self.largest)
 
-    def sum_of(self, chosen: Any) -> int:
-        """What the chosen steps add up to."""
-        if isinstance(self.by, int):
-            return self.by * len(self.at[chosen])
-        return _total(self.by[chosen], self.largest)
+    def below(self, level: float) -> tuple[int, int]:
+        """Return the units and the number of the steps below a level."""
+        below = self.at < level
+        return self.total_of(below), int(np.count_nonzero(below))
 
     @cached_property
-    def in_order(self) -> SortedSteps:
-        """The steps as a curve."""
+    def in_order(self) -> OrderedSteps:
         if not len(self.at):
-            return SortedSteps(self.at, np.empty(0, np.int64), 0)
+            return NO_STEPS
         whole = np.dtype(np.int64 if len(self.at) * self.largest < 2**63 else object)
         if isinstance(self.by, int):
             at = np.sort(self.at)
@@ -133,37 +102,57 @@ class Steps:
             at = self.at[order]
             last = last_of_each_level(at)
             totals = np.cumsum(self.by[order].astype(whole, copy=False))[last]
-        return SortedSteps(at[last], totals, int(np.diff(last, prepend=-1).max()))
+        return OrderedSteps.whole(at[last], totals, int(np.diff(last, prepend=-1).max()))
 
     def first_level_above(self, budget: int) -> float:
-        """As for sorted steps."""
+        """Return the lowest level at which the steps up to it exceed ``budget``; infinite if none does."""
         if self.was_asked:
-            return self.in_order.first_level_above(budget)
+            return self.level_in_order(budget)
         self.was_asked = True
-        return self._selected(budget)
-
-    def _selected(self, budget: int) -> float:
         if isinstance(self.by, int):
             rank = budget // self.by
             return float(np.partition(self.at, rank)[rank]) if rank < len(self.at) else math.inf
-        at, by = self.at, self.by
-        while len(at) > _FEW:
-            middle = np.partition(at, len(at) // 2)[len(at) // 2]
-            below = at < middle
-            if (total := _total(by[below], self.largest)) > budget:
-                at, by = at[below], by[below]
-                continue
-            here = at == middle
-            total += _total(by[here], self.largest)
-            if total > budget:
-                return float(middle)
-            above = at > middle
-            at, by, budget = at[above], by[above], budget - total
-        return Steps(at, by, self.largest).in_order.first_level_above(budget)
+        return selected_level(self, budget)
+
+    @property
+    def few(self) -> int:
+        return _FEW
+
+    @property
+    def near(self) -> int:
+        return _NEAR
+
+    def chosen(self, where: Any) -> Steps:
+        return Steps(self.at[where], self.by if isinstance(self.by, int) else self.by[where], self.largest)
+
+    def total_of(self, where: NDArray[np.bool_]) -> int:
+        if isinstance(self.by, int):
+            return self.by * int(np.count_nonzero(where))
+        return _total(self.by[where], self.largest)
+
+    def around(self, budget: int, near: int) -> tuple[float, float]:
+        sample = self.chosen(slice(None, None, len(self.at) // _FEW))
+        order = np.argsort(sample.at)
+        sizes = sample.sizes_of(order)
+        share = Fraction(min(budget, self.largest * len(self.at)), self.largest * len(self.at))
+        totals = np.cumsum((sizes / self.largest).astype(np.float64))
+        place = int(np.searchsorted(totals, float(share) * len(order), side="right"))
+        ends = np.clip([place - near, place + near], 0, len(order) - 1)
+        low, high = sample.at[order[ends]].tolist()
+        return low, high
+
+    def level_in_order(self, budget: int) -> float:
+        return self.in_order.first_level_above(budget)
+
+
+def cost_of_each_miss(units: NDArray[Any]) -> int | None:
+    """Return what a miss costs, if each costs the same, so that every step is as large."""
+    costs = units[units > 0]
+    return int(costs[0]) if (costs == costs[0]).all() else None
 
 
 def last_of_each_level(at: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Where, in sorted levels, each distinct one is for the last time."""
+    """Return the last position of each distinct level in sorted levels."""
     return np.flatnonzero(np.append(at[1:] != at[:-1], True))
 
 

@@ -1,4 +1,4 @@
-"""What a calibration keeps: the losses of all rows together, or of each group and each true class alone."""
+"""The strata of a calibration: all rows together, or each group and each true class by itself."""
 
 from __future__ import annotations
 
@@ -18,49 +18,23 @@ from ordinalrisk.losses.cost_table import CostTable
 
 @dataclass(frozen=True)
 class Stratum:
-    """Rows that are calibrated by themselves.
+    """Rows that share a threshold."""
 
-    Attributes
-    ----------
-    group : int or None
-        Which group they are, if rows are told apart by group.
-    label : int or None
-        Which true class they have, if rows are told apart by class.
-    n_rows : int
-        How many rows there are; the curve's own ``n_rows`` counts clusters where those are the units.
-    curve : RiskCurve
-        Their total loss at each threshold.
-    two_valued : bool
-        Whether a unit's loss is always 0 or the largest one.
-    steps : UnitSteps or None
-        Whose loss steps where, if a bound asks.
-    """
-
-    group: int | None
-    label: int | None
-    n_rows: int
+    group: int | None  # the number of the group, if each group has its own threshold
+    label: int | None  # the position of the true class, if each class has its own threshold
+    n_rows: int  # curve.n_rows counts clusters if there are clusters
     curve: RiskCurve
-    two_valued: bool
-    steps: UnitSteps | None = None
+    two_valued: bool  # whether the loss of a unit is always 0 or the largest loss
+    steps: UnitSteps | None = None  # if a bound needs the unit of each step
 
 
 @dataclass(frozen=True)
 class Strata:
-    """The strata by group and by label, groups first; one of all rows if they are not told apart.
-
-    Attributes
-    ----------
-    parts : tuple of Stratum
-        In the order of groups, and of labels within a group.
-    groups : tuple or None
-        The groups in the order of the strata.
-    n_labels : int
-        The number of classes if rows are told apart by class, else 1.
-    """
+    """The strata by group and, within a group, by true class; one if all rows share a threshold."""
 
     parts: tuple[Stratum, ...]
     groups: tuple[Any, ...] | None = None
-    n_labels: int = 1
+    n_labels: int = 1  # the number of classes if each class has its own threshold
 
     @property
     def is_one(self) -> bool:
@@ -69,15 +43,14 @@ class Strata:
 
     @property
     def n_rows(self) -> int:
-        """The number of rows in all strata."""
         return sum(part.n_rows for part in self.parts)
 
     def table(self, values: Sequence[Any]) -> NDArray[Any]:
-        """A value for each stratum as a table of groups and labels."""
+        """Arrange the values of all strata in a table, groups by classes."""
         return np.array(values).reshape(-1, self.n_labels)
 
     def named(self, values: Sequence[Any], classes: NDArray[Any]) -> Any:
-        """A value for each stratum by group and class; the value itself if there is one stratum."""
+        """Return a dict of the values by group and class; the value itself if there is one stratum."""
         if self.is_one:
             return values[0]
         names = [self.groups] if self.groups is not None else []
@@ -86,75 +59,51 @@ class Strata:
         return dict(zip(keys, values, strict=True))
 
 
-@dataclass(frozen=True)
-class RowsApart:
-    """What tells rows apart or weighs them, as positions and whole numbers; None where it is not used.
-
-    ``weights`` are whole multiples of ``weight_unit``.
-    """
-
-    groups: NDArray[np.int64] | None = None
-    clusters: NDArray[np.int64] | None = None
-    weights: NDArray[Any] | None = None
-    weight_unit: Fraction = Fraction(1)
-
-
 def strata_of(
     steps: UnitSteps,
     labels: NDArray[np.int64],
     costs: CostTable,
-    apart: RowsApart,
-    groups: tuple[Any, ...] | None,
+    group_names: tuple[Any, ...] | None,
     *,
+    groups: NDArray[np.int64] | None,
+    clusters: NDArray[np.int64] | None,
+    weights: NDArray[Any] | None,
+    weight_unit: Fraction,
     by_label: bool,
 ) -> Strata:
-    """The rows' losses by group and, if asked, by true class."""
+    """Split the steps of rows into strata by group and, if ``by_label``, by true class.
+
+    Groups and clusters are numbers, weights are whole multiples of ``weight_unit``; None if rows have none.
+    """
     n_labels = costs.n_classes if by_label else 1
-    part = np.zeros(len(labels), np.int64) if apart.groups is None else apart.groups * n_labels
+    part = np.zeros(len(labels), np.int64) if groups is None else groups * n_labels
     if by_label:
         part = part + labels
-    n_parts = n_labels * (1 if groups is None else len(groups))
-    found = [
-        _stratum(
-            index // n_labels if groups is not None else None,
-            index % n_labels if by_label else None,
-            rows,
-            mine,
-            costs,
-            apart,
+    strata = []
+    n_parts = n_labels * (1 if group_names is None else len(group_names))
+    for index, (rows, mine) in enumerate(steps.split(part, n_parts)):
+        label = index % n_labels if by_label else None
+        bound, two_valued = costs.bound_of(label), costs.two_valued(label, steps.stakes is not None)
+        unit, weight = costs.unit, Fraction(len(rows))
+        if clusters is not None:
+            mine, finer = mine.clustered(_renumbered(clusters[rows]))
+            unit, weight = unit / finer, Fraction(mine.n_units)
+            two_valued = False  # also if each has one row: the sizes of clusters are data
+        if weights is not None:
+            mine = mine.weighted(weights[rows])
+            unit = unit * weight_unit
+            weight = sum(weights[rows].tolist()) * weight_unit
+        summed = mine.steps(int(bound / unit))
+        curve = RiskCurve(
+            summed, unit=unit, n_rows=mine.n_units, bound=bound, weight=weight, stake=mine.stake(unit)
         )
-        for index, (rows, mine) in enumerate(steps.split(part, n_parts))
-    ]
-    return Strata(tuple(found), groups, n_labels)
-
-
-def _stratum(
-    group: int | None,
-    label: int | None,
-    rows: NDArray[np.int64],
-    steps: UnitSteps,
-    costs: CostTable,
-    apart: RowsApart,
-) -> Stratum:
-    bound = costs.bound_of(label)
-    unit, weight = costs.unit, Fraction(len(rows))
-    alike = costs.two_valued(label)
-    if apart.clusters is not None:
-        steps, parts = steps.clustered(_renumbered(apart.clusters[rows]))
-        unit, weight = unit / parts, Fraction(steps.n_units)
-        alike = False  # also if each has one row: how many they have is data
-    if apart.weights is not None:
-        steps = steps.weighted(apart.weights[rows])
-        unit = unit * apart.weight_unit
-        weight = sum(apart.weights[rows].tolist()) * apart.weight_unit
-    curve = RiskCurve(
-        steps.steps(int(bound / unit)), unit=unit, n_rows=steps.n_units, bound=bound, weight=weight
-    )
-    return Stratum(group, label, len(rows), curve, alike, steps)
+        group = None if group_names is None else index // n_labels
+        strata.append(Stratum(group, label, len(rows), curve, two_valued, mine))
+    return Strata(tuple(strata), group_names, n_labels)
 
 
 def _renumbered(codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The same codes without gaps, in the order in which they are met."""
+    """Renumber codes without gaps, in the order of first appearance."""
     _, first, places = np.unique(codes, return_index=True, return_inverse=True)
     numbers: NDArray[np.int64] = np.argsort(np.argsort(first))[places]
     return numbers

@@ -1,4 +1,4 @@
-"""The colours of all pictures: the palette of Okabe and Ito, which colour-blind readers can tell apart."""
+"""The colours of all pictures: the palette of Okabe and Ito, safe for colour-blind readers."""
 
 INK, MUTED, GREY, FAINT = "#222222", "#666666", "#b9b9b9", "#e4e4e4"
 ORANGE, SKY, GREEN, BLUE, VERMILLION, PURPLE = (

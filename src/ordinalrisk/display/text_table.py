@@ -1,4 +1,4 @@
-"""Tables and lists of text, for the terminal and for a page."""
+"""Format tables and lists as text, for a terminal or a page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Table:
     rows: list[tuple[str, ...]]
 
     def text(self) -> str:
-        """Padded columns."""
+        """Format the table as padded columns."""
         widths = [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
         return "\n".join(
             "  ".join(
@@ -37,19 +37,19 @@ class Table:
         )
 
     def markdown(self) -> str:
-        """A pipe table."""
+        """Format the table as Markdown."""
         rule = ["---:" if number else "---" for number in self._numbers()]
         rows = [[cell.replace("|", r"\|") for cell in row] for row in [self.header, rule, *self.rows]]
         return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
     def _numbers(self) -> list[bool]:
-        """Which columns hold numbers."""
+        """Return which columns hold numbers."""
         columns = zip(*self.rows, strict=True) if self.rows else [()] * len(self.header)
         return [any(_NUMBER.fullmatch(cell) for cell in column) for column in columns]
 
 
 def listed(texts: Iterable[str], most: int = 8) -> str:
-    """The texts one after the other; of many, the first ones.
+    """List texts with commas; of more than ``most``, only the first ones.
 
     Examples
     --------

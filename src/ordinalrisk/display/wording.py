@@ -1,4 +1,4 @@
-"""How a report words a promise that is more than one risk for all rows: pure text from the summary."""
+"""Describe the promise of a report in words, from its summary: groups, classes, clusters and shifts."""
 
 from __future__ import annotations
 
@@ -6,36 +6,28 @@ from collections.abc import Mapping
 from typing import Any
 
 Summary = Mapping[str, Any]
-Facts = list[tuple[str, str, bool]]
+Facts = list[tuple[str, str, bool]]  # a term, its text, and whether to show it as code
 
-_BOUNDS = {
-    "binomial": "exact binomial",
-    "hoeffding_bentkus": "Hoeffding-Bentkus",
-    "betting": "betting",
-    "dkw": "Dvoretzky-Kiefer-Wolfowitz, for every alpha at once",
-}
 _SHIFTS = {"covariates": "of covariates: rows have weights", "labels": "of the shares of the classes"}
-_HEADINGS = {("group",): "Each group", ("class",): "Each true class"}
 
 
 def heading(summary: Summary) -> str:
-    """What the section is called that shows each part."""
-    return _HEADINGS.get(tuple(summary["promise"]["by"]), "Each group and true class")
+    """Return the heading of the section that shows each group and true class."""
+    return f"Each {' and '.join(summary['promise']['by']).replace('class', 'true class')}"
 
 
 def alpha_word(summary: Summary) -> str:
-    """What the slider moves."""
+    """Name the quantity that the slider sets."""
     return "alphas times" if has_own_alphas(summary) else "alpha"
 
 
 def has_own_alphas(summary: Summary) -> bool:
-    """Whether each true class has its own risk."""
-    promise = summary.get("promise")
-    return promise is not None and bool(promise["alphas_differ"])
+    """Return whether each true class has its own alpha."""
+    return "promise" in summary and bool(summary["promise"]["alphas_differ"])
 
 
 def calibrated_alpha(summary: Summary) -> str:
-    """The risk that was calibrated for, or those of the classes."""
+    """Write the calibrated alpha, or the alphas of the classes."""
     if not has_own_alphas(summary):
         return str(summary["alpha"])
     by_class = dict(zip(summary["classes"], summary["promise"]["strata"], strict=False))
@@ -43,25 +35,25 @@ def calibrated_alpha(summary: Summary) -> str:
 
 
 def parts_in_words(summary: Summary) -> list[str]:
-    """What to know before one reads the table of parts."""
+    """Write the notes above the table of groups and true classes."""
     promise, noun = summary["promise"], summary["promise"]["noun"]
-    said = [f"Each of the {promise['parts']:,} {noun} has a threshold and a guarantee of its own."]
+    sentences = [f"Each of the {promise['parts']:,} {noun} has a threshold and a guarantee of its own."]
     if "class" in promise["by"]:
-        said.append("A set serves every true class at once, so it can be wider than any one of them needs.")
+        sentences.append("A set covers all true classes at once, so it can be wider than one of them needs.")
     if has_own_alphas(summary):
-        said.append("The slider multiplies all alphas by one factor; 1 stands for the calibrated ones.")
+        sentences.append("The slider multiplies all alphas by one factor; 1 stands for the calibrated ones.")
     if len(promise["strata"]) < promise["parts"]:
-        said.append(f"Shown are the {len(promise['strata'])} with the most calibration rows.")
+        sentences.append(f"Shown are the {len(promise['strata'])} with the most calibration rows.")
     if promise["unseen_rows"]:
-        said.append(
-            f"{promise['unseen_rows']:,} test rows are of groups without calibration rows: their sets hold "
-            "all labels."
+        sentences.append(
+            f"{promise['unseen_rows']:,} test rows belong to groups without calibration rows: their sets "
+            "hold all labels."
         )
-    return said
+    return sentences
 
 
 def part_word(part: Summary, summary: Summary) -> str:
-    """What the test rows of a part say, in a few words."""
+    """Write the verdict on a group or true class in a few words."""
     unit = summary["promise"]["unit"]
     if not part["certified"]:
         held = "always in the set" if "class" in summary["promise"]["by"] else "full sets"
@@ -77,13 +69,13 @@ def part_word(part: Summary, summary: Summary) -> str:
 
 
 def uncertified(stop: Summary, summary: Summary) -> list[str]:
-    """The names of the parts that have no guarantee at a stop."""
+    """Return the names of the groups and classes without a guarantee at a stop of the slider."""
     names = [part["name"] for part in summary["promise"]["strata"]]
     return [name for name, part in zip(names, stop["strata"], strict=True) if not part["certified"]]
 
 
 def realised_in_words(summary: Summary) -> str:
-    """What the realised loss is a mean of."""
+    """Explain over what the realised loss is a mean."""
     promise, rows = summary["promise"], f"{summary['test']['rows']:,} rows"
     at_most = "It should be at most alpha, up to chance."
     if has_own_alphas(summary):
@@ -94,39 +86,41 @@ def realised_in_words(summary: Summary) -> str:
     if promise["shift"] is not None:
         units = summary["stops"][0]["units"]
         return (
-            f"Weighted mean over {rows}, which count as {units:,.0f} alike ones: drawn like the calibration "
-            f"rows, they stand for the new population by their weights. {at_most}"
+            f"Weighted mean over {rows}, which count as {units:,.0f} rows of equal weight: drawn like the "
+            f"calibration rows, they represent the new population by their weights. {at_most}"
         )
     return f"Mean over {rows}. {at_most}"
 
 
 def interval_notes(unit: str, shift: str | None) -> tuple[str, str]:
-    """What to add to the interval of the realised loss, and to those that take test rows one by one."""
+    """Return notes on the interval of the realised loss, and on intervals that count rows one by one."""
     if unit == "cluster":
         return "", " (rows taken as independent)"
     return " (approximate)" if shift == "covariates" else "", "" if shift is None else " (not weighted)"
 
 
 def cautions(unit: str, shift: str | None) -> list[str]:
-    """What the intervals of test rows do not say where rows come in clusters or have weights."""
-    said = []
+    """List the limits of intervals if test rows come in clusters or have weights."""
+    sentences = []
     if unit == "cluster":
-        said.append(
-            "Except for the realised loss, intervals take rows as independent; with clusters they are too "
+        sentences.append(
+            "Except for the realised loss, intervals treat rows as independent; with clusters they are too "
             "narrow."
         )
     if shift is not None:
-        said.append("Except for the realised loss, all numbers count each test row once, without weights.")
+        sentences.append(
+            "Except for the realised loss, all numbers count each test row once, without weights."
+        )
     if shift == "covariates":
-        said.append(
+        sentences.append(
             "The interval of the realised loss is approximate: a row with a larger weight than any here "
             "could move it."
         )
-    return said
+    return sentences
 
 
 def average_in_words(summary: Summary) -> str:
-    """Over what the promise is an average, as far as classes are concerned."""
+    """Say whether the promise is an average over the classes."""
     by = summary["promise"]["by"] if "promise" in summary else []
     if "class" in by:
         return "Each true class has its own guarantee."
@@ -134,7 +128,7 @@ def average_in_words(summary: Summary) -> str:
 
 
 def threshold_in_words(summary: Summary) -> str:
-    """What takes the place of a threshold where there are several."""
+    """Write the number of thresholds, or what they depend on."""
     promise = summary["promise"]
     if promise["by"]:
         return f"{promise['parts']:,}"
@@ -142,11 +136,12 @@ def threshold_in_words(summary: Summary) -> str:
 
 
 def how_thresholds_apply(summary: Summary) -> str:
-    """When a label is in a set."""
+    """Explain when a label is in a set."""
     promise = summary["promise"]
     if promise["by"]:
-        each = " and ".join(promise["by"]).replace("class", "true class")
-        return f"One for each {each}: a label is in the set if its level reaches the one that applies."
+        return (
+            f"One for {heading(summary).lower()}: a label is in the set if its level reaches its threshold."
+        )
     if promise["shift"] is not None:
         return "The larger the weight, the smaller the threshold that a level has to reach."
     coin = ", and a coin decides if it just does" if promise["randomized"] else ""
@@ -154,98 +149,90 @@ def how_thresholds_apply(summary: Summary) -> str:
 
 
 def limits(summary: Summary) -> list[str]:
-    """What is promised, and what is not."""
+    """List what is promised, and what is not."""
     promise = summary["promise"]
     unit, cluster = promise["unit"], promise["unit"] == "cluster"
     shift, by = promise["shift"], promise["by"]
-    said = []
+    sentences = []
     if shift is None:
-        what = "clusters, and the mean loss of their rows, if they" if cluster else "cases that"
-        said.append(
-            f"The promise is about new {what} come about like the calibration {unit}s: drawn the same way, "
-            "in no telling order."
+        what = "the mean loss of new clusters" if cluster else "new rows"
+        sentences.append(
+            f"The promise is about {what}, drawn at random from the same population as the calibration "
+            f"{unit}s."
         )
     else:
         ratios = "shares of the classes" if shift == "labels" else "likelihood ratios"
-        said.append(
+        sentences.append(
             f"The promise is about a population that differs from that of the calibration rows by the "
-            f"{ratios} that the weights stand for. It is as good as the weights."
+            f"{ratios} that the weights express. It is as good as the weights."
         )
-    whom = {("group",): "each group", ("class",): "each true class"}.get(
-        tuple(by), "each group and true class"
-    )
-    nobody = "each single case" if by else "each class, each group or each single case"
+    for_each = f", for {heading(summary).lower()}" if by else ""
+    not_for = "each single row" if by else "each class, each group or each single row"
     average = (
         f"It is an average over {unit}s and over draws of the calibration {unit}s"
         if promise["delta"] is None
         else f"It is an average over {unit}s, and fails for up to {promise['delta']} of all calibrations"
     )
-    said.append(f"{average}{f', for {whom}' if by else ''}. It is not a promise for {nobody}.")
+    sentences.append(f"{average}{for_each}. It is not a promise for {not_for}.")
     if promise["delta"] is not None and promise["bound"] != "dkw":
-        said.append("Each alpha of the slider has this confidence by itself, not all of them together.")
+        sentences.append("Each alpha of the slider has this confidence by itself, not all of them together.")
     reasons = ["if the calibration rows were used to train the model"]
     reasons += [] if cluster else ["if several rows come from one person"]
     reasons.append(
-        "if the population has moved in another way" if shift else "if the population has moved since"
+        "if the population has shifted in another way" if shift else "if the population has shifted since"
     )
-    said.append(f"It does not hold {', '.join(reasons[:-1])}, or {reasons[-1]}.")
-    said += cautions(promise["unit"], promise["shift"])
+    sentences.append(f"It does not hold {', '.join(reasons[:-1])}, or {reasons[-1]}.")
+    sentences += cautions(promise["unit"], promise["shift"])
     if promise["randomized"]:
-        said.append(
-            f"A coin decides about labels whose level is the threshold itself. Its seed here is "
-            f"{promise['seed']}; another seed gives somewhat other sets with the same promise."
+        sentences.append(
+            f"A coin decides about labels at the threshold itself. Its seed here is {promise['seed']}; "
+            "another seed gives slightly different sets with the same promise."
         )
-    said.append(
-        "Alpha has to be chosen before the test data is seen. The slider shows what other choices would have "
-        "given; one picked for its test result is no longer checked by it."
+    sentences.append(
+        "Choose alpha before you see the test data. The slider shows what other choices would have given; "
+        "these test rows can't check an alpha that was chosen by their results."
     )
-    return said
+    return sentences
 
 
-def facts(summary: Summary) -> list[tuple[str, Facts]]:
-    """The promise for the auditor."""
-    promise, classes = summary["promise"], summary["classes"]
-    weights = promise["class_weights"]
-    listed: Facts = [
-        ("Promised", "on average" if promise["delta"] is None else "with high probability", False),
-        *([] if promise["delta"] is None else [("Delta", promise["delta"], False)]),
-        *([] if promise["bound"] is None else [("Bound", _BOUNDS[promise["bound"]], False)]),
-        *(
-            []
-            if promise["shuffle_seed"] is None
-            else [("Seed of the shuffle", str(promise["shuffle_seed"]), False)]
-        ),
-        ("What is exchangeable", f"{promise['unit']}s", False),
-        *([] if promise["shift"] is None else [("Shift", _SHIFTS[promise["shift"]], False)]),
-        *(
-            []
-            if weights is None
-            else [(f"Weight of {name}", weight, False) for name, weight in zip(classes, weights, strict=True)]
-        ),
-        ("Guarantee for each", " and ".join(promise["by"]) or "all together", False),
-        ("Randomized", f"yes, seed {promise['seed']}" if promise["randomized"] else "no", False),
+def facts(summary: Summary, bound: str | None) -> list[tuple[str, Facts]]:
+    """List the promise for the auditor; ``bound`` is the confidence bound in words."""
+    promise = summary["promise"]
+    seed, clusters = promise["shuffle_seed"], promise["test_clusters"]
+    ratios = zip(summary["classes"], promise["class_weights"] or (), strict=False)
+    entries = [
+        ("Promised", "on average" if promise["delta"] is None else "with high probability"),
+        ("Delta", promise["delta"]),
+        ("Bound", bound),
+        ("Seed of the shuffle", None if seed is None else str(seed)),
+        ("What is exchangeable", f"{promise['unit']}s"),
+        ("Shift", _SHIFTS.get(promise["shift"])),
+        *((f"Ratio of {name}", ratio) for name, ratio in ratios),
+        ("Guarantee for each", " and ".join(promise["by"]) or "all together"),
+        ("Randomized", f"yes, seed {promise['seed']}" if promise["randomized"] else "no"),
+        ("Clusters among the test rows", None if clusters is None else f"{clusters:,}"),
     ]
-    if promise["test_clusters"] is not None:
-        listed.append(("Clusters among the test rows", f"{promise['test_clusters']:,}", False))
-    found: list[tuple[str, Facts]] = [("Promise", listed)]
+    sections = [("Promise", [(term, text, False) for term, text in entries if text is not None])]
     if promise["strata"]:
-        found.append(
-            (f"Thresholds of {promise['noun']}", [_part_fact(part, promise) for part in promise["strata"]])
-        )
-    return found
+        thresholds = [
+            (
+                part["name"],
+                f"{part['threshold']['hex']} (alpha {part['alpha']}, "
+                f"{part['calibration_units']:,} {promise['unit']}s)",
+                True,
+            )
+            for part in promise["strata"]
+        ]
+        sections.append((f"Thresholds of {promise['noun']}", thresholds))
+    return sections
 
 
-def _part_fact(part: Summary, promise: Summary) -> tuple[str, str, bool]:
-    n = f"{part['calibration_units']:,} {promise['unit']}s"
-    return part["name"], f"{part['threshold']['hex']} (alpha {part['alpha']}, {n})", True
-
-
-def in_digits(value: float) -> str:
-    """Four digits, and thousands in groups.
+def four_digits(value: float) -> str:
+    """Write a number with four digits, and large numbers with commas.
 
     Examples
     --------
-    >>> in_digits(0.04812345), in_digits(12345.6), in_digits(0.0)
+    >>> four_digits(0.04812345), four_digits(12345.6), four_digits(0.0)
     ('0.04812', '12,346', '0')
     """
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"

@@ -30,11 +30,11 @@ CONFIDENCE = 0.95
 Value = Any  # a float, or an array with one entry for each class
 Floats = NDArray[np.float64]
 
-_BOLDEST = (0.99, 0.75)  # stakes before 1/2, 1/4, ..., 1/n; all of the wealth would be lost with one 0
+_BOLDEST = (0.99, 0.75)  # stakes before 1/2, 1/4, ..., 1/n; a stake of 1 loses all at the first 0
 _ROUNDING = 1e-12  # the logarithm of each row's factor is off by less
 _CLOSE = 1e-9  # relative distance at which the search for an end stops
-_SMALLEST = 1e-200  # a smaller share of the range has 0 as its lower end
-_MOST_VALUES = 1024  # distinct values that bets are computed for
+_SMALLEST = 1e-200  # below this share of the range the lower end is 0
+_MOST_VALUES = 1024  # bets are computed for at most this many distinct values
 
 
 class Estimate(NamedTuple):
@@ -53,8 +53,8 @@ class Estimate(NamedTuple):
     low, high : float or array
         The ends of the interval: exact binomial (Clopper-Pearson) for shares and for losses with one cost,
         from bets (Waudby-Smith and Ramdas) for other means. Bets need the range of the values, such as from 0
-        to the largest cost. With weights of rows they also take the largest weight seen for the largest that
-        can occur.
+        to the largest cost. With weights of rows they assume that no weight is larger than the largest one
+        seen.
 
     Examples
     --------
@@ -74,8 +74,8 @@ class Estimate(NamedTuple):
         return f"{self.value:.4g} ({self.low:.4g} to {self.high:.4g})"
 
 
-def share(hits: int, n: int, confidence: float | None) -> Value:
-    """``hits / n``; NaN of nothing.
+def share(hits: float, n: float, confidence: float | None) -> Value:
+    """``hits / n``; NaN without rows. Rows that count as fewer may give parts of a hit.
 
     Examples
     --------
@@ -102,9 +102,9 @@ def shares(counts: NDArray[np.int64], confidence: float | None) -> Value:
 
 
 def mean_of_possible(values: Floats, counts: NDArray[np.int64], confidence: float | None) -> Value:
-    """The mean, where the distinct ascending values are all that can occur; NaN of nothing.
+    """The mean, if only these ascending values can occur; NaN without rows.
 
-    If there are two, it follows from the share of the larger one.
+    Of two values, the mean follows from the share of the larger one.
 
     Examples
     --------
@@ -121,16 +121,7 @@ def mean_of_possible(values: Floats, counts: NDArray[np.int64], confidence: floa
 def mean(
     values: Floats, counts: NDArray[np.int64], confidence: float | None, low: float, high: float
 ) -> Value:
-    """The mean of distinct ascending values that occur so often; NaN of nothing.
-
-    Parameters
-    ----------
-    values, counts : array of shape (V,)
-        The values, and how many rows have each of them.
-    confidence : float, optional
-        Give an :class:`Estimate` with the interval of this confidence too.
-    low, high : float
-        The range of the values that can occur, seen or not.
+    """The mean of distinct ascending values in ``[low, high]``, which ``counts`` rows have; NaN without rows.
 
     Examples
     --------
@@ -144,24 +135,42 @@ def mean(
     return Estimate(value, *interval(values, counts, confidence, low, high))
 
 
+def share_of_stakes(
+    losses: Floats, stakes: Floats, counts: NDArray[Any], confidence: float | None, largest: float
+) -> Value:
+    """What rows lose as a share of what they can lose, their stakes, which are at most ``largest``.
+
+    Rows with other losses or stakes than these can't occur. It is the mean of the shares of single rows,
+    weighted by their stakes; NaN if nothing can be lost.
+
+    Examples
+    --------
+    >>> losses, stakes, counts = np.array([0.0, 1.0, 5.0]), np.array([1.0, 1.0, 5.0]), np.array([90, 6, 4])
+    >>> print(share_of_stakes(losses, stakes, counts, 0.95, 5.0))
+    0.2241 (0.05797 to 0.4791)
+    """
+    losses, stakes, counts = np.ravel(losses), np.ravel(stakes), np.ravel(counts)
+    total = float(stakes @ counts)
+    value = float(losses @ counts) / total if total else np.nan
+    if confidence is None:
+        return value
+    counted = stakes * counts > 0
+    shares_lost, weights = losses[counted] / stakes[counted], stakes[counted] / largest
+    if counted.any() and (stakes == largest).all():  # exact if every miss costs the same
+        possible, which = np.unique(np.append(shares_lost, [0.0, 1.0]), return_inverse=True)
+        times = np.bincount(which, np.append(counts[counted], [0, 0])).astype(np.int64)
+        return mean_of_possible(possible, times, confidence)
+    return Estimate(value, *interval(shares_lost, counts[counted], confidence, 0.0, 1.0, weights))
+
+
 def interval(
     values: Floats, counts: NDArray[Any], confidence: float, low: float, high: float, weights: Any = 1.0
 ) -> tuple[float, float]:
-    r"""The ends of the confidence interval of a mean of independent rows, by bets; NaN of nothing.
+    r"""The ends of the confidence interval of a mean of independent rows, by bets; NaN without rows.
 
-    With weights the mean is the ratio ``r`` for which :math:`E[w (x - r)] = 0`, and the stake of a row is
-    :math:`\kappa w`.
-
-    Parameters
-    ----------
-    values, counts : array of shape (V,)
-        Values, ascending if they have no weights, and how many rows have each of them.
-    confidence : float
-        The least probability that the interval contains the mean.
-    low, high : float
-        The range of the values that can occur.
-    weights : array of shape (V,), optional
-        The weight of the rows behind each entry, as a share of the largest weight that can occur.
+    Values lie in ``[low, high]``, and ascend if they have no weights. Weights are shares of the largest
+    weight that can occur; the mean is then the ratio ``r`` for which :math:`E[w (x - r)] = 0`, and the stake
+    of a row is :math:`\kappa w`.
 
     Examples
     --------
@@ -187,7 +196,7 @@ def interval(
 
 
 def _few_values(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
-    """Fewer values with the same mean, whose interval is a little wider.
+    """Return fewer values with the same mean and a slightly wider interval.
 
     Each value becomes a mixture of the two nearest ones that are kept. The logarithm of a factor is concave
     in the value, so this can only lower the wealth of every bet.
@@ -205,7 +214,8 @@ def _lower_end(values: Floats, counts: Floats, weights: Floats, tail: float) -> 
     """The lower end of the mean of values in [0, 1].
 
     The logarithm of the wealth is convex in that of the candidate, so each step of Newton's method ends at or
-    below the lower end, from wherever it starts. Roundings are added to the goal: none moves the end inward.
+    below the lower end, from wherever it starts. Rounding errors are added to the goal, so that they never
+    move the end inward.
     """
     candidate = float((values * weights) @ counts / (weights @ counts))
     if candidate < _SMALLEST:
@@ -240,7 +250,7 @@ def _bets(n: int) -> tuple[Floats, Floats]:
 
 
 def stacked(estimates: Sequence[Value]) -> Value:
-    """One value, or estimate, with arrays for parts."""
+    """Stack several values, or estimates, into one of arrays."""
     if isinstance(estimates[0], Estimate):
         return Estimate(*(np.array(part) for part in zip(*estimates, strict=True)))
     return np.array(estimates)

@@ -1,193 +1,288 @@
-"""The realised risk of what is exchangeable: of rows, of clusters, or of rows that count by their weights.
+"""The realised risk of rows, of clusters, or of rows with weights.
 
-What is kept adds up exactly, so that it does not matter how rows were cut into batches, or into parts that
-are counted elsewhere and merged.
+Sums are exact, so the result does not depend on how rows were cut into batches, nor on the order of merges.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.evaluation.counts import Tally
-from ordinalrisk.evaluation.estimates import CONFIDENCE, Estimate, interval, mean
-from ordinalrisk.evaluation.packing import packed
+from ordinalrisk.evaluation.counts import Tally, counts_by_loss
+from ordinalrisk.evaluation.estimates import (
+    CONFIDENCE,
+    Estimate,
+    interval,
+    mean,
+    mean_of_possible,
+    share_of_stakes,
+)
+from ordinalrisk.inputs.row_names import RowNames
 from ordinalrisk.losses.cost_table import CostTable
-from ordinalrisk.losses.kinds import IntervalLoss
 
-TWO_SIDED_95 = 1.96
-_SMALL_COST = 2**31  # in units: 64 bits hold the sum of as many as a cluster can have rows
+_SMALL_COST = 2**31  # in units: 64 bits hold the sum over as many rows as a cluster can have
 _DIGITS = 53  # binary digits of a float
 
 
 class Realised(NamedTuple):
-    """A mean loss with its interval, the standard deviation of one unit's loss, and how many units there are.
-
-    ``weight`` is that of all rows together, if they have weights.
-
-    One unit without loss is counted in, so that a few of one and the same loss do not look certain.
-    """
+    """A mean loss with its interval, and the number of units."""
 
     risk: Estimate
-    deviation: float
+    deviation: float  # of the loss of one unit
     n_units: float
-    weight: float | None = None
+    weight: float | None = None  # of all rows together, if they have weights
 
 
-def of_rows(tally: Tally, loss: IntervalLoss, label: int | None = None) -> Realised | None:
-    """The mean loss of all rows, or of those with one true class; None without rows.
+def of_losses(losses: NDArray[np.float64], counts: NDArray[np.int64]) -> Realised | None:
+    """Return the mean of losses that ``counts`` rows have, if no others can occur; None without rows.
 
     Examples
     --------
-    >>> from ordinalrisk import IntervalSet, WeightedLoss
-    >>> tally = Tally.of(np.array([0, 1, 2]), IntervalSet([0, 1, 1], [0, 2, 1], classes=[0, 1, 2]))
-    >>> print(of_rows(tally, WeightedLoss()).risk, of_rows(tally, WeightedLoss(), label=2).n_units)
-    0.3333 (0.008404 to 0.9057) 1
+    >>> realised = of_losses(np.array([0.0, 1.0]), np.array([2, 1]))
+    >>> print(realised.risk, realised.n_units)
+    0.3333 (0.008404 to 0.9057) 3
     """
-    costs, nearest = CostTable.of(loss, len(tally.nearest)).values, tally.nearest
-    if label is not None:
-        alone = np.zeros_like(nearest)
-        alone[label] = nearest[label]
-        n_rows = int(nearest[label].sum())
-        risk = Estimate(*(float(part[label]) for part in tally.class_risk(loss, CONFIDENCE)))
-    else:
-        alone, n_rows, risk = nearest, tally.n_rows, tally.risk(loss, CONFIDENCE)
-    return Realised(risk, deviation(costs, alone), n_rows) if n_rows else None
+    if not (n_rows := int(counts.sum())):
+        return None
+    values, counts = counts_by_loss(losses, counts)
+    return Realised(mean_of_possible(values, counts, CONFIDENCE), _deviation(values, counts), n_rows)
 
 
-def deviation(losses: NDArray[np.float64], times: NDArray[Any]) -> float:
-    """The standard deviation of losses that occur so often."""
-    values, weights = np.append(losses, 0), np.append(times, 1)
+def of_shares(
+    losses: NDArray[np.float64],
+    stakes: NDArray[np.float64],
+    counts: NDArray[Any],
+    largest: float,
+    ends: tuple[float, float] | None = None,
+) -> Realised | None:
+    """Return what is lost as a share of what could be lost; None if nothing could.
+
+    ``ends`` are those of the interval, if they are known already.
+    """
+    losses, stakes, counts = np.ravel(losses), np.ravel(stakes), np.ravel(counts)
+    if not (stakes * counts).any():
+        return None
+    value = float(losses @ counts) / float(stakes @ counts)
+    risk = share_of_stakes(losses, stakes, counts, CONFIDENCE, largest) if ends is None else (value, *ends)
+    n = int(counts.sum())
+    beyond, times = np.append(losses - value * stakes, -value * largest), np.append(counts, 1)
+    spread = math.sqrt(float(beyond**2 @ times) / (n + 1)) / (float(stakes @ counts) / n)
+    return Realised(Estimate(*risk), spread, n)
+
+
+def _deviation(losses: NDArray[np.float64], counts: NDArray[Any]) -> float:
+    """Return the standard deviation of the loss of one unit.
+
+    One unit without loss is added, so that a few units of the same loss do not look certain.
+    """
+    values, weights = np.append(losses, 0), np.append(counts, 1)
     return math.sqrt(np.average((values - np.average(values, weights=weights)) ** 2, weights=weights))
 
 
-class ClusterLosses:
-    """The loss of each cluster at each stop, by part: rows of one cluster may lie in several parts."""
+class StratumCounts:
+    """How often rows of each stratum have each loss at each stop, and how large their sets are."""
 
-    def __init__(self, n_stops: int, n_parts: int, costs: CostTable) -> None:
-        self._costs, self._n_parts = costs, n_parts
-        self._numbers: dict[int, int] = {}
-        self._part = self._rows = np.zeros(0, np.int64)
+    def __init__(self, n_stops: int, n_strata: int, costs: CostTable, relative: bool = False) -> None:
+        self._relative, self._bound = relative, costs.bound
+        self._values, self._stakes, self._which = _distinct_losses(costs, relative)
+        self._counts = np.zeros((n_stops, n_strata, len(self._values)), np.int64)
+        self.sizes = np.zeros((n_stops, n_strata, 3), np.int64)
+        """The number of labels in all sets, of sets with a single label, and of sets that hold the truth."""
+
+    def add(
+        self,
+        stop: int,
+        strata: NDArray[np.int64],
+        labels: NDArray[np.int64],
+        nearest: NDArray[np.int64],
+        sizes: NDArray[np.int32],
+    ) -> None:
+        shape = self._counts.shape[1:]
+        cells = strata * shape[1] + self._which[labels, nearest]
+        self._counts[stop] += np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+        self.sizes[stop, :, 0] += np.bincount(strata, sizes, shape[0]).astype(np.int64)
+        self.sizes[stop, :, 1] += np.bincount(strata[sizes == 1], minlength=shape[0])
+        self.sizes[stop, :, 2] += np.bincount(strata[labels == nearest], minlength=shape[0])
+
+    def merge(self, other: StratumCounts) -> StratumCounts:
+        both = copy(self)
+        both._counts, both.sizes = self._counts + other._counts, self.sizes + other.sizes
+        return both
+
+    def n_rows(self, stop: int, stratum: int) -> int:
+        return int(self._counts[stop, stratum].sum())
+
+    def realised(self, stop: int, stratum: int, label: int | None) -> Realised | None:
+        """Return the mean loss of the rows of a stratum, of one true class if there is a label."""
+        return self.realised_together(stop, [stratum], None if label is None else [label])
+
+    def realised_together(
+        self, stop: int, strata: Sequence[int], labels: Sequence[int] | None
+    ) -> Realised | None:
+        """Return the mean loss of the rows of several strata, of some true classes if there are labels."""
+        possible = np.unique(self._which if labels is None else self._which[[*labels]])
+        values, counts = self._values[possible], self._counts[stop, [*strata]].sum(axis=0)[possible]
+        if not self._relative:
+            return of_losses(values, counts)
+        return of_shares(values, self._stakes[possible], counts, float(self._stakes[possible].max()))
+
+
+def _distinct_losses(costs: CostTable, relative: bool) -> tuple[Any, Any, NDArray[np.int64]]:
+    """Return the distinct losses with their stakes, 1 if they do not count, and which each cell has."""
+    stakes = costs.stakes if relative else np.ones_like(costs.values)
+    pairs = np.stack([costs.values, stakes], axis=-1).reshape(-1, 2)
+    distinct, which = np.unique(pairs, axis=0, return_inverse=True)
+    return distinct[:, 0], distinct[:, 1], which.reshape(costs.values.shape)
+
+
+class ClusterLosses:
+    """The loss of each cluster at each stop, by stratum; a cluster may have rows in several strata."""
+
+    def __init__(self, n_stops: int, n_strata: int, costs: CostTable, relative: bool = False) -> None:
+        self._costs, self._n_strata, self._relative = costs, n_strata, relative
+        self._names = RowNames("clusters")
+        self._places: dict[int, int] = {}  # by cluster * n_strata + stratum
+        self._rows = np.zeros(0, np.int64)
         fits = int(costs.units.max()) < _SMALL_COST
         self._totals = np.zeros((n_stops, 0), np.int64 if fits else object)
+        self._stakes = np.zeros(0, self._totals.dtype)
 
-    def numbered(self, clusters: NDArray[np.int64], parts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Count rows of these clusters and parts, and say where their losses go."""
-        keys, place = np.unique(clusters * self._n_parts + parts, return_inverse=True)
-        units: NDArray[np.int64] = self._places(keys)[place]
+    @property
+    def n_clusters(self) -> int:
+        return len(self._names.known)
+
+    def numbered(self, clusters: Any, n_rows: int) -> NDArray[np.int64]:
+        """Return the number of each row's cluster."""
+        return self._names.numbered(clusters, n_rows)
+
+    def units(self, clusters: NDArray[np.int64], strata: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Count rows of these clusters and strata, and return the places of their losses."""
+        keys, place = np.unique(clusters * self._n_strata + strata, return_inverse=True)
+        units: NDArray[np.int64] = self._room_for(keys)[place]
         np.add.at(self._rows, units, 1)
         return units
 
-    def _places(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where what is known of these distinct keys lies; for new ones there is room now."""
-        numbers, before = self._numbers, len(self._numbers)
-        places = np.array([numbers.setdefault(key, len(numbers)) for key in keys.tolist()], np.int64)
-        if new := len(numbers) - before:
+    def add_stakes(self, units: NDArray[np.int64], labels: NDArray[np.int64]) -> None:
+        """Take in what those rows can lose, if losses count as a share of it."""
+        if self._relative:
+            np.add.at(self._stakes, units, np.array(self._costs.largest, self._stakes.dtype)[labels])
+
+    def _room_for(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the places of distinct keys, with room for those that are new."""
+        places = self._places
+        of_keys = np.array([places.setdefault(key, len(places)) for key in keys.tolist()], np.int64)
+        if new := len(places) - len(self._rows):
             self._rows = np.pad(self._rows, (0, new))
-            self._part = np.append(self._part, keys[places >= before] % self._n_parts)
-            room = np.zeros((len(self._totals), new), self._totals.dtype)
+            room = np.zeros(
+                (len(self._totals), new), self._totals.dtype
+            )  # np.pad would pad objects with int64
             self._totals = np.concatenate([self._totals, room], axis=1)
-        return places
+            self._stakes = np.concatenate([self._stakes, np.zeros(new, self._stakes.dtype)])
+        return of_keys
 
     def add(self, stop: int, units: NDArray[np.int64], losses: NDArray[Any]) -> None:
         """Take in the losses of those rows at one stop, in units of the cost table."""
         np.add.at(self._totals[stop], units, losses)
 
-    def merge(self, other: ClusterLosses, clusters: NDArray[np.int64]) -> None:
-        """Take in the clusters of other rows, which have these numbers here."""
-        theirs = other._keys() // self._n_parts
-        places = self._places(clusters[theirs] * self._n_parts + other._part)
-        self._rows[places] += other._rows
-        self._totals[:, places] += other._totals
+    def merge(self, other: ClusterLosses) -> ClusterLosses:
+        both = ClusterLosses(len(self._totals), self._n_strata, self._costs, self._relative)
+        for side in (self, other):
+            clusters, strata = side._keys()
+            numbers = both.numbered([*side._names.known], side.n_clusters)
+            places = both._room_for(numbers[clusters] * self._n_strata + strata)
+            both._rows[places] += side._rows
+            both._totals[:, places] += side._totals
+            both._stakes[places] += side._stakes
+        return both
 
-    def _keys(self) -> NDArray[np.int64]:
-        return np.fromiter(self._numbers, np.int64, len(self._numbers))
+    def _keys(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the cluster and the stratum of each place."""
+        return np.divmod(np.fromiter(self._places, np.int64, len(self._places)), self._n_strata)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """As arrays in few bytes."""
-        small = {"_numbers": self._keys(), "_rows": packed(self._rows), "_totals": packed(self._totals)}
-        return self.__dict__ | small
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._numbers = {key: place for place, key in enumerate(state["_numbers"].tolist())}
-        self._rows = self._rows.astype(np.int64)
-        if self._totals.dtype != object:
-            self._totals = self._totals.astype(np.int64)
-
-    def realised(self, stop: int, part: int) -> Realised | None:
-        """The mean over clusters of the mean loss of their rows in a part."""
-        mine = self._part == part
+    def realised(self, stop: int, stratum: int | None = None) -> Realised | None:
+        """Return the mean over clusters of the mean loss of their rows, of all rows or of one stratum."""
+        clusters, strata = self._keys()
+        mine = np.ones(len(strata), bool) if stratum is None else strata == stratum
         if not mine.any():
             return None
-        totals = self._totals[stop][mine].astype(np.float64) * float(self._costs.unit)
-        values, counts = np.unique(totals / self._rows[mine], return_counts=True)
+        present, place = np.unique(clusters[mine], return_inverse=True)
+        totals, rows = np.zeros(len(present), self._totals.dtype), np.zeros(len(present), np.int64)
+        np.add.at(totals, place, self._totals[stop][mine])
+        np.add.at(rows, place, self._rows[mine])
+        means = totals.astype(np.float64) * float(self._costs.unit) / rows
+        if self._relative:
+            stakes = np.zeros(len(present), self._stakes.dtype)
+            np.add.at(stakes, place, self._stakes[mine])
+            of_clusters = stakes.astype(np.float64) * float(self._costs.unit) / rows
+            return _of_cluster_means(means, of_clusters, float(self._costs.bound))
+        values, counts = np.unique(means, return_counts=True)
         risk = mean(values, counts, CONFIDENCE, 0.0, float(self._costs.bound))
-        return Realised(risk, deviation(values, counts), int(counts.sum()))
+        return Realised(risk, _deviation(values, counts), int(counts.sum()))
+
+
+def _of_cluster_means(
+    means: NDArray[np.float64], stakes: NDArray[np.float64], largest: float
+) -> Realised | None:
+    counted = stakes > 0
+    shares, weights, counts = means[counted] / stakes[counted], stakes[counted] / largest, np.ones(len(means))
+    ends = interval(shares, counts[counted], CONFIDENCE, 0.0, 1.0, weights)
+    return of_shares(means, stakes, counts.astype(np.int64), largest, ends)
 
 
 class ExactWeights(NamedTuple):
-    """Rows with weights between a power of two and half of it, which are whole multiples of one number.
-
-    ``powers`` has 1, that multiple and its square for each row.
-    """
+    """Rows with weights between a power of two and half of it, all of them whole multiples of one number."""
 
     exponent: int
     rows: NDArray[np.int64]
     weights: NDArray[np.float64]
-    powers: NDArray[Any]
+    powers: NDArray[Any]  # 1, the multiple and its square, each for all rows
 
 
 class WeightedLosses:
-    """The weights of rows by part and by what they lose, exactly, at each stop.
+    """The weights of rows by stratum and by loss, exactly, at each stop.
 
     For each power of two the number of the weights just below it, their sum and that of their squares are
     kept. For the interval each weight is split between the two ends of its bin, so that their number and
     their sum stay the same. The logarithm of a bet's factor is concave in the weight, so this can only widen
-    the interval. The interval takes the largest weight seen for the largest that a row can have.
+    the interval. The interval assumes that no weight is larger than the largest one seen.
     """
 
-    def __init__(self, n_stops: int, n_parts: int, costs: CostTable) -> None:
-        self._costs = costs
-        self._values, self._which = np.unique(costs.values, return_inverse=True)
-        self._which = self._which.reshape(costs.values.shape)
-        self._shape = 3, n_stops, n_parts, len(self._values)
+    def __init__(self, n_stops: int, n_strata: int, costs: CostTable, relative: bool = False) -> None:
+        self._costs, self._relative = costs, relative
+        self._values, self._stakes, self._which = _distinct_losses(costs, relative)
+        self._shape = 3, n_stops, n_strata, len(self._values)
         self._sums: dict[int, NDArray[Any]] = {}
-        self._largest = np.zeros(n_parts)
+        self._largest = np.zeros(n_strata)
 
     @staticmethod
     def exactly(weights: NDArray[np.float64]) -> list[ExactWeights]:
-        """Weights by their power of two, without those that are 0."""
+        """Return weights by their power of two, without those that are 0."""
         fractions, exponents = np.frexp(weights)
         whole = np.ldexp(fractions, _DIGITS).astype(np.int64).astype(object)
-        bins = [
-            (exponent, np.flatnonzero((exponents == exponent) & (weights > 0)))
-            for exponent in np.unique(exponents[weights > 0]).tolist()
-        ]
-        return [
-            ExactWeights(
-                exponent, rows, weights[rows], np.array([whole[rows] ** power for power in range(3)])
-            )
-            for exponent, rows in bins
-        ]
+        exact = []
+        for exponent in np.unique(exponents[weights > 0]).tolist():
+            rows = np.flatnonzero((exponents == exponent) & (weights > 0))
+            powers = np.array([whole[rows] ** power for power in range(3)])
+            exact.append(ExactWeights(exponent, rows, weights[rows], powers))
+        return exact
 
     def add(
         self,
         stop: int,
-        parts: NDArray[np.int64],
-        truth: NDArray[np.int64],
+        strata: NDArray[np.int64],
+        labels: NDArray[np.int64],
         nearest: NDArray[np.int64],
         weights: Sequence[ExactWeights],
     ) -> None:
-        """Take in rows at one stop."""
-        lost = self._which[truth, nearest]
+        losses = self._which[labels, nearest]
         for exponent, rows, each, powers in weights:
-            cells = parts[rows], lost[rows]
+            cells = strata[rows], losses[rows]
             np.maximum.at(self._largest, cells[0], each)
             for sums, of_rows in zip(self._sums_of(exponent)[:, stop], powers, strict=True):
                 np.add.at(sums, cells, of_rows)
@@ -197,21 +292,24 @@ class WeightedLosses:
             self._sums[exponent] = np.zeros(self._shape, object)
         return self._sums[exponent]
 
-    def merge(self, other: WeightedLosses) -> None:
-        """Take in other rows."""
-        np.maximum(self._largest, other._largest, out=self._largest)
-        for exponent, sums in other._sums.items():
-            self._sums_of(exponent)[:] += sums
+    def merge(self, other: WeightedLosses) -> WeightedLosses:
+        both = WeightedLosses(*self._shape[1:3], self._costs, self._relative)
+        both._largest = np.maximum(self._largest, other._largest)
+        for side in (self, other):
+            for exponent, sums in side._sums.items():
+                both._sums_of(exponent)[:] += sums
+        return both
 
-    def realised(self, stop: int, parts: Sequence[int]) -> Realised | None:
-        """The weighted mean loss of the rows of some parts; None if none of them counts."""
-        largest = Fraction(float(self._largest[[*parts]].max()))
+    def realised(self, stop: int, stratum: int | None = None) -> Realised | None:
+        """Return the weighted mean loss of all rows or of one stratum; None if all their weights are 0."""
+        strata = [*range(len(self._largest))] if stratum is None else [stratum]
+        largest = Fraction(float(self._largest[strata].max()))
         totals: Any = np.full((2, len(self._values)), Fraction(0))
         times: list[Any] = []
         shares: list[Fraction] = []
         for exponent, sums in sorted(self._sums.items()):
             unit = Fraction(2) ** (exponent - _DIGITS)
-            n, once, twice = sums[:, stop, [*parts]].sum(axis=1)
+            n, once, twice = sums[:, stop, strata].sum(axis=1)
             totals += once * unit, twice * unit**2
             low = unit * 2 ** (_DIGITS - 1)
             high = min(2 * low, largest)
@@ -220,41 +318,56 @@ class WeightedLosses:
             shares += [low / largest, high / largest]
         if not totals[0].sum():
             return None
-        values, each = np.tile(self._values, len(shares)), np.repeat(np.array(shares, float), len(n))
-        bound = float(self._costs.bound)
+        own, bound = self._values, float(self._costs.bound)
+        if self._relative:
+            own = _shares_of_stakes(own, self._stakes)
+        values, each = np.tile(own, len(shares)), np.repeat(np.array(shares, float), len(n))
+        if self._relative:
+            each, bound = each * np.tile(self._stakes / bound, len(shares)), 1.0
         ends = interval(values, np.concatenate(times).astype(float), CONFIDENCE, 0.0, bound, each)
-        return _weighted(self._values, totals[0], totals[1], ends)
+        return _weighted(own, totals[0], totals[1], ends, self._stakes if self._relative else None)
 
 
-def of_weighted_classes(tally: Tally, costs: CostTable, weights: Sequence[Fraction]) -> Realised | None:
-    """The mean loss of rows that count by their true class; None if none of them does.
+def _shares_of_stakes(losses: NDArray[np.float64], stakes: NDArray[np.float64]) -> NDArray[np.float64]:
+    shares: NDArray[np.float64] = np.divide(losses, stakes, out=np.zeros_like(losses), where=stakes > 0)
+    return shares
 
-    Examples
-    --------
-    >>> from ordinalrisk import IntervalSet, WeightedLoss
-    >>> tally = Tally.of(np.array([0, 1, 2]), IntervalSet([0, 1, 1], [0, 2, 1], classes=[0, 1, 2]))
-    >>> found = of_weighted_classes(tally, CostTable.of(WeightedLoss(), 3), [Fraction(1, 2), 1, 1])
-    >>> print(found.risk, round(found.n_units, 2))
-    0.4 (0.001544 to 0.9731) 2.78
-    """
+
+def of_weighted_classes(
+    tally: Tally, costs: CostTable, weights: Sequence[Fraction], relative: bool = False
+) -> Realised | None:
+    """Return the mean loss of rows weighted by their true class; None if all their weights are 0."""
     n = tally.nearest.astype(object)
     each: Any = np.array([weights] * len(n)).T
     once, twice = (each * n).ravel(), (each**2 * n).ravel()
     if not once.sum():
         return None
     values, shares = costs.values.ravel(), (each / max(weights)).ravel().astype(float)
-    ends = interval(values, tally.nearest.ravel(), CONFIDENCE, 0.0, float(costs.bound), shares)
-    return _weighted(values, once, twice, ends)
+    stakes, bound = None, float(costs.bound)
+    if relative:
+        stakes = costs.stakes.ravel()
+        values, shares, bound = _shares_of_stakes(values, stakes), shares * stakes / bound, 1.0
+    ends = interval(values, tally.nearest.ravel(), CONFIDENCE, 0.0, bound, shares)
+    return _weighted(values, once, twice, ends, stakes)
 
 
 def _weighted(
-    values: NDArray[np.float64], once: NDArray[Any], twice: NDArray[Any], ends: tuple[float, float]
-) -> Realised:
-    r"""The mean of values with these sums of weights and of squared weights, and with these ends.
+    values: NDArray[np.float64],
+    once: NDArray[Any],
+    twice: NDArray[Any],
+    ends: tuple[float, float],
+    stakes: NDArray[np.float64] | None = None,
+) -> Realised | None:
+    r"""Return the mean of values with these sums of weights and of squared weights, times the stakes.
 
-    The rows count as :math:`(\sum w)^2 / \sum w^2` alike ones.
+    The rows count as :math:`(\sum w)^2 / \sum w^2` rows of equal weight.
     """
-    total = once.sum()
+    weight = total = once.sum()
+    if stakes is not None:
+        exact = np.array([Fraction(stake) for stake in stakes.tolist()], object)
+        once, twice = once * exact, twice * exact**2
+        if not (total := once.sum()):
+            return None
     n, share = float(total**2 / twice.sum()), (once / total).astype(float)
     risk = Estimate(float(values @ share), *ends)
-    return Realised(risk, deviation(values, n * share), n, float(total))
+    return Realised(risk, _deviation(values, n * share), n, float(weight))

@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import blake2b
 from os import PathLike
@@ -23,6 +23,9 @@ except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 File = TypeVar("File", Path, StoredFile)
+_TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{12}\.tmp", re.DOTALL)
+_LONGEST_STEM = 100
+HAS_LOCKS = fcntl is not None
 
 
 @overload
@@ -32,38 +35,32 @@ def replacing(place: str | PathLike[str]) -> AbstractContextManager[Path | Store
 def replacing(
     place: str | PathLike[str],
 ) -> AbstractContextManager[Path] | AbstractContextManager[Path | StoredFile]:
-    """A temporary name beside ``place`` to write to; on success it takes the place of the file at once.
+    """Yield a temporary name next to ``place`` to write to; on success it replaces the file at once.
 
-    If anything fails, the file is as it was and the temporary one is gone. A file that is replaced hands on
-    its permissions, which the temporary one has before anything is written to it; of a link, what it points
-    to is replaced. What a killed process left of the same file is removed, unless the system has no locks
-    (Windows, some network drives). ``place`` may be a URL that fsspec knows; what is to be written to is a
-    :class:`~ordinalrisk.files.places.StoredFile` then.
+    If anything fails, the file stays as it was and the temporary one is removed. The new file gets the
+    permissions of the old one before anything is written to it. If ``place`` is a link, its target is
+    replaced. Temporary files of the same target that a killed process left are removed, unless the system has
+    no locks (Windows, some network drives).
     """
     file = located(place)
     return _replacing_stored(file) if isinstance(file, StoredFile) else _replacing_local(file)
 
 
-TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{12}\.tmp", re.DOTALL)
-"""What a temporary file is called; the first group is the :func:`stem` of the name that it is to have."""
-_LONGEST_STEM = 100
-
-
 def stem(name: str) -> str:
-    """What stands for a file's name in that of a temporary one: the name, or a digest of a long one.
-
-    Examples
-    --------
-    >>> stem("sets.csv"), len(stem(250 * "x"))
-    ('sets.csv', 32)
-    """
+    """Return the part of a temporary name that identifies the file: its name, or a digest of a long one."""
     code = os.fsencode(name)
     return name if len(code) <= _LONGEST_STEM else blake2b(code, digest_size=16).hexdigest()
 
 
 def temporary_beside(target: File) -> File:
-    """A hidden name beside a file, which no other process uses."""
+    """Return a hidden name next to a file that no other process uses."""
     return target.with_name(f".{stem(target.name)}.{secrets.token_hex(6)}.tmp")
+
+
+def temporary_names(names: Iterable[str], targets: Iterable[str]) -> list[str]:
+    """Return the names among these that belong to temporary files of the targets."""
+    stems = {*map(stem, targets)}
+    return [name for name in names if (match := _TEMPORARY.fullmatch(name)) and match[1] in stems]
 
 
 @contextmanager
@@ -76,7 +73,7 @@ def _replacing_stored(target: StoredFile) -> Iterator[StoredFile]:
             yield temporary
             temporary.replace(target)
         except BaseException:
-            with suppress(OSError):  # it may never have come to be, and the first error is the one to be told
+            with suppress(OSError):  # it may not exist; the first error is the one to raise
                 temporary.remove()
             raise
 
@@ -103,7 +100,7 @@ def _replacing_local(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _created(target: Path, mode: int | None) -> Iterator[Path]:
-    """A temporary file with the permissions of the one it replaces, locked as long as it is written."""
+    """Create a temporary file with the permissions of the one it replaces, locked while it is written."""
     while True:
         temporary = temporary_beside(target)
         file: int | None = None
@@ -118,7 +115,7 @@ def _created(target: Path, mode: int | None) -> Iterator[Path]:
                 if fcntl is None:
                     os.close(file)  # an open file can't be replaced there
                     file = None
-                elif _is_ours(file, temporary, wait=True) is False:
+                elif gets_lock(file, temporary, wait=True) is False:
                     continue  # another process removed it before it was locked
                 yield temporary
                 return
@@ -129,34 +126,35 @@ def _created(target: Path, mode: int | None) -> Iterator[Path]:
 
 
 def _remove_left_behind(target: Path) -> None:
-    """Remove temporary files of the target that no living process writes to: it would have locked them."""
+    """Remove temporary files of the target that no process has locked, so none writes to them."""
     if fcntl is None:
         return
-    wanted = stem(target.name)
     with suppress(OSError):
-        for name in os.listdir(target.parent):
-            if (found := TEMPORARY.fullmatch(name)) and found[1] == wanted:
-                _remove_unlocked(target.with_name(name))
+        for name in temporary_names(os.listdir(target.parent), [target.name]):
+            _remove_unlocked(target.with_name(name))
 
 
 def _remove_unlocked(temporary: Path) -> None:
     with suppress(OSError):
         file = os.open(temporary, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
         try:
-            if _is_ours(file, temporary, wait=False):
+            if gets_lock(file, temporary):
                 temporary.unlink()
         finally:
             os.close(file)
 
 
-def _is_ours(file: int, temporary: Path, wait: bool) -> bool | None:
-    """Whether this process gets the lock of a file that still has its name; None if there are no locks."""
+def gets_lock(file: int, path: Path, wait: bool = False) -> bool | None:
+    """Lock an open file: False if it was removed before it was locked, None if there are no locks here.
+
+    Raises ``BlockingIOError`` if another process holds the lock, unless told to wait.
+    """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
-        return False
+        raise
     except OSError:
         return None
     with suppress(FileNotFoundError):
-        return os.path.samestat(os.fstat(file), temporary.stat())
+        return os.path.samestat(os.fstat(file), path.stat())
     return False

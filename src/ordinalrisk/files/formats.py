@@ -1,14 +1,13 @@
-"""Which format a file has: by its name, else by its first bytes."""
+"""Infer the format of a file from its name, else from its first bytes."""
 
 from __future__ import annotations
 
-from pathlib import Path, PurePath
+from pathlib import PurePath
+from typing import NamedTuple
 
 from ordinalrisk.files.redacting import redacted
 
-FORMATS = ("csv", "parquet", "arrow", "jsonl")
 COMPRESSION = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
-PIPE = Path("-")
 
 _BY_SUFFIX = {
     ".csv": "csv",
@@ -19,51 +18,102 @@ _BY_SUFFIX = {
     ".ipc": "arrow",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
+    ".xlsb": "excel",
+    ".xls": "excel",
+    ".ods": "excel",
 }
+_ONLY_READ = ("excel",)
 _COMPRESSION_BY_FIRST_BYTES = {
     b"\x1f\x8b": "gzip",
     b"BZh": "bz2",
     b"\x28\xb5\x2f\xfd": "zstd",
     b"\x04\x22\x4d\x18": "lz4",
 }
-_BY_FIRST_BYTES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow", b"{": "jsonl"}
+_BY_FIRST_BYTES = {
+    b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"\xff\xff\xff\xff": "arrow",
+    b"{": "jsonl",
+    b"\xd0\xcf\x11\xe0": "excel",
+}
+_ZIP, _NAME_IN_ZIP = b"PK\x03\x04", 30
+_FIRST_IN_WORKBOOK = (
+    b"[Content_Types].xml",
+    b"_rels/",
+    b"xl/",
+    b"docProps/",
+    b"mimetypeapplication/vnd.oasis",
+)
 
 
 class FileError(ValueError):
-    """What is wrong with a file: one line that names it, the place and the remedy, and holds no secret."""
+    """A problem with a file: one line that names the file, the place and the remedy, without secrets."""
 
     def __init__(self, message: str) -> None:
         super().__init__(redacted(message))
 
 
+class Written(NamedTuple):
+    """How a file is written, as far as that is said; None where the file shows it."""
+
+    format: str | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
+    sheet: str | None = None
+
+
 def compression_of(place: str | PurePath) -> str | None:
-    """The compression that the file's name tells of."""
     return COMPRESSION.get(PurePath(str(place)).suffix.lower())
 
 
 def compression_by_first_bytes(start: bytes) -> str | None:
-    """The compression of a file that begins like this."""
-    for magic, name in _COMPRESSION_BY_FIRST_BYTES.items():
-        if start.startswith(magic):
-            return name
-    return None
+    return next(
+        (name for magic, name in _COMPRESSION_BY_FIRST_BYTES.items() if start.startswith(magic)), None
+    )
 
 
 def format_by_name(place: str | PurePath) -> str | None:
-    """The format that the file's name tells of, less its compression.
+    """Infer the format from a file's name, without the ending of its compression."""
+    return _BY_SUFFIX.get(_uncompressed(place).suffix.lower())
 
-    Examples
-    --------
-    >>> format_by_name("s3://bucket/scores.csv.gz"), format_by_name("scores.dat")
-    ('csv', None)
-    """
-    name = PurePath(str(place))
-    plain = name.with_suffix("") if compression_of(name) else name
-    return _BY_SUFFIX.get(plain.suffix.lower())
+
+def _uncompressed(place: str | PurePath) -> PurePath:
+    path = PurePath(str(place))
+    return path.with_suffix("") if compression_of(path) else path
+
+
+def checked_format(name: str | None, parameter: str) -> str | None:
+    known = [
+        each for each in dict.fromkeys(_BY_SUFFIX.values()) if parameter == "input_format" or is_written(each)
+    ]
+    if name is not None and name not in known:
+        raise ValueError(f"{parameter} must be one of {', '.join(known)}; got {name!r}.")
+    return name
+
+
+def is_written(name: str) -> bool:
+    return name not in _ONLY_READ
+
+
+def format_to_write(name: str, given: str | None, place: object) -> str:
+    """Return the format of an output: the given one, else that of its name; an error shows its place."""
+    found = given or format_by_name(name)
+    if found is None or not is_written(found):
+        why = "can't infer the format of" if found is None else "Excel files are not written:"
+        *some, last = (ending for ending, name in _BY_SUFFIX.items() if is_written(name))
+        raise ValueError(
+            f"`out`: {why} {redacted(str(place))}; use a name that ends in {', '.join(some)} or {last}, or "
+            "give `output_format`."
+        )
+    return found
 
 
 def format_by_first_bytes(start: bytes) -> str:
-    """The format of a file that begins like this: CSV if it is no other."""
+    """Infer the format from the first bytes of a file; CSV if it is not another one."""
+    if start.startswith(_ZIP) and start[_NAME_IN_ZIP:].startswith(_FIRST_IN_WORKBOOK):
+        return "excel"
     for magic, name in _BY_FIRST_BYTES.items():
         if start.lstrip(b" \r\n\t" if magic == b"{" else b"").startswith(magic):
             return name
@@ -71,21 +121,13 @@ def format_by_first_bytes(start: bytes) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """An error's text on one line, without its final stop."""
+    """Return the text of an error without its line ends and its final stop."""
     return " ".join(str(error).split()).rstrip(".")
 
 
 def renamed(name: str, target_format: str) -> str:
-    """A file's name with the ending of a format, in place of that of another.
-
-    Examples
-    --------
-    >>> renamed("part-0.csv.gz", "parquet"), renamed("part-0", "csv")
-    ('part-0.parquet', 'part-0.csv')
-    """
-    path = Path(name)
-    if compression_of(path):
-        path = path.with_suffix("")
+    """Replace the ending of a file's name by that of another format."""
+    path = _uncompressed(name)
     if path.suffix.lower() in _BY_SUFFIX:
         path = path.with_suffix("")
     return f"{path}.{target_format}"

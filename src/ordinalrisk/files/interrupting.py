@@ -1,4 +1,4 @@
-"""How a command ends when it is interrupted: within a second, with its temporary files removed.
+"""End a command that is interrupted within a second, with its temporary files removed.
 
 By default Python raises ``KeyboardInterrupt`` between any two instructions of the main thread, even while a
 thread starts, and handles a signal only when the main thread returns from compiled code. Here the main
@@ -27,18 +27,18 @@ _CLEAR_LINE_SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"
 _undo: dict[object, Callable[[], object]] = {}
 _is_ending = threading.Lock()
 
-_creating = threading.RLock()  # a handler of signals may write a file while another is written
+_creating = threading.RLock()  # a signal handler may write a file while another is written
 
 
 @contextmanager
 def creating() -> Iterator[None]:
-    """Create inside this block what an undo would remove: nothing is created once the undoing has begun."""
+    """Guard a block that creates what an undo would remove: once the undoing has begun, it never runs."""
     with _creating:
         yield
 
 
 def _renew_lock() -> None:
-    """In a forked child, which has no thread that could release it."""
+    """Replace the lock in a forked child, which has no thread that could release it."""
     global _creating
     _creating = threading.RLock()
 
@@ -52,12 +52,6 @@ def undone_if_interrupted(undo: Callable[[], object]) -> Iterator[None]:
     """Call ``undo`` if the command is interrupted inside the block, in the order in which blocks began.
 
     Another thread calls it, while the block may still run. Its errors are ignored.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> with undone_if_interrupted(Path("sets.csv.tmp").unlink):
-    ...     pass
     """
     key = object()
     _undo[key] = undo
@@ -69,7 +63,7 @@ def undone_if_interrupted(undo: Callable[[], object]) -> Iterator[None]:
 
 @contextmanager
 def temporary_folder(within: str | None = None) -> Iterator[str]:
-    """A folder that is removed after the block, or when the command is interrupted."""
+    """Make a folder that is removed after the block, or when the command is interrupted."""
     import secrets
     import shutil
     import tempfile
@@ -85,7 +79,7 @@ def temporary_folder(within: str | None = None) -> Iterator[str]:
 
 
 def end_when_asked() -> None:
-    """From now on SIGINT, SIGTERM and SIGHUP end the process with exit code 128 + the signal's number.
+    """Make SIGINT, SIGTERM and SIGHUP end the process with exit code 128 + the number of the signal.
 
     A signal that the process was told to ignore, as by ``nohup``, is still ignored.
     """
@@ -104,7 +98,7 @@ def end_when_asked() -> None:
             sender.send(bytes([number]))
 
     def stay() -> None:
-        """Whoever was interrupted at the end of the work has its exit code too: another thread ends us."""
+        """Wait for the other thread to end the process, if it was interrupted just before its end."""
         if received:
             time.sleep(2 * _SECONDS_TO_TIDY_UP)
 
@@ -141,7 +135,7 @@ def _tidy_up(asked: SimpleQueue[int]) -> NoReturn:
 
 
 def _end(code: int) -> NoReturn:
-    """End now: other threads are not waited for, and buffered output is not written."""
+    """End now, without waiting for other threads or writing buffered output."""
     _is_ending.acquire()  # never released: the first thread to come here ends the process
     with suppress(OSError):
         os.write(2, f"{_CLEAR_LINE_SHOW_CURSOR * os.isatty(2)}Error: {INTERRUPTED}\n".encode())

@@ -1,4 +1,4 @@
-"""JSON lines, checked as bytes first: a long or deep line would take all memory or end the process."""
+"""JSON lines, checked as bytes first: a long or deep line can take all memory or crash the process."""
 
 from __future__ import annotations
 
@@ -18,25 +18,7 @@ _STEPS = np.array([(code in _OPEN) - (code in _CLOSE) for code in range(256)], n
 
 
 class WholeLines:
-    """The bytes of a stream, as long as each line closes what it opens, within limits of length and depth.
-
-    Parameters
-    ----------
-    stream : file
-        Bytes to read. A line may have :data:`LONGEST_LINE` bytes and :data:`DEEPEST_NESTING` levels.
-    name : str
-        What messages call the file.
-
-    Examples
-    --------
-    >>> import io
-    >>> WholeLines(io.BytesIO(b'{"p0": "[[["}'), "rows.jsonl").read(100)
-    b'{"p0": "[[["}'
-    >>> WholeLines(io.BytesIO(b'{"p0": 1' + b"}}"), "rows.jsonl").read(100)
-    Traceback (most recent call last):
-        ...
-    ordinalrisk.files.formats.FileError: rows.jsonl: row 1: can't be read as JSON (brackets or quotes ...
-    """
+    """The bytes of a stream, while each line closes all its brackets, within limits of length and depth."""
 
     def __init__(self, stream: Any, name: str) -> None:
         self._stream, self._name = stream, name
@@ -45,21 +27,12 @@ class WholeLines:
 
     @property
     def closed(self) -> bool:
-        """Whether the stream is closed."""
         return bool(self._stream.closed)
 
     def close(self) -> None:
-        """Close the stream."""
         self._stream.close()
 
     def read(self, size: int) -> bytes:
-        """Read and check the next bytes.
-
-        Raises
-        ------
-        FileError
-            If a line is too long, too deeply nested, or not whole.
-        """
         content: bytes = self._stream.read(size)
         first, last = content.find(_LINE_END) + 1, content.rfind(_LINE_END) + 1
         if self._length + (first or len(content)) > LONGEST_LINE + 1:
@@ -75,15 +48,15 @@ class WholeLines:
 
     @staticmethod
     def _count_flat(lines: bytes) -> int | None:
-        """The number of lines, if each has one pair of brackets and ends with it: most files have no others.
+        """Return the number of lines if each has one pair of brackets and ends with it, as in most files.
 
-        The last bracket could only be in a string that goes on after the line, which no parser accepts.
+        The last bracket could only be in a string that continues on the next line, which no parser accepts.
         """
         n_rows = lines.count(b"}\n")
         return n_rows if lines.translate(None, _OTHERS_AND_QUOTE) == b"{}\n" * n_rows else None
 
     def _require_whole(self, content: bytes) -> None:
-        text = (self._escape + content).replace(rb"\\", b"")  # what is left of a run escapes what follows
+        text = (self._escape + content).replace(rb"\\", b"")  # the rest of a run escapes the next character
         self._escape = text[-1:] if text.endswith(b"\\") else b""
         marks = np.frombuffer(text.replace(rb"\"", b"").translate(None, _OTHERS), np.uint8)
         if not len(marks):

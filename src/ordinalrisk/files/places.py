@@ -36,58 +36,33 @@ _PACKAGES = {
 
 
 def is_url(place: str) -> bool:
-    """Return whether a place is a URL.
-
-    Examples
-    --------
-    >>> is_url("s3://bucket/scores.parquet"), is_url("scores.parquet"), is_url("-")
-    (True, False, False)
-    """
     return "://" in place
 
 
 def file_system(place: str) -> tuple[AbstractFileSystem, str]:
-    """Return the file system of a URL, and the path of the file in it.
-
-    Raises
-    ------
-    FileError
-        If fsspec, or the package that it needs for this kind of URL, is not installed, or if the storage
-        can't be reached.
-    """
-    protocol = re.split("::|://", place)[0]
+    """Return the file system of a URL, and the path of the file in it."""
+    protocol, shown = re.split("::|://", place)[0], redacted(place, place)
     install = f"pip install fsspec {_PACKAGES.get(protocol, '')}".rstrip()
     try:
         from fsspec.core import url_to_fs
         from fsspec.registry import available_protocols, registry
     except ImportError:
-        raise FileError(
-            f"{redacted(place, place)}: URLs need fsspec, which is not installed: {install}"
-        ) from None
+        raise FileError(f"{shown}: URLs need fsspec, which is not installed: {install}") from None
     if protocol not in {*available_protocols(), *registry}:
-        raise FileError(
-            f"{redacted(place, place)}: fsspec does not know {protocol}:// URLs; correct the URL."
-        )
+        raise FileError(f"{shown}: fsspec does not know {protocol}:// URLs; correct the URL.")
     try:
         with reading_from(place):
             system, path = url_to_fs(place)
-            system.invalidate_cache()  # files come and go; what was listed before may be out of date
+            system.invalidate_cache()  # files may have changed since they were listed
     except ImportError as error:
         raise FileError(
-            f"{redacted(place, place)}: {protocol}:// needs a package that is not installed "
-            f"({one_line(error)}): {install}"
+            f"{shown}: {protocol}:// needs a package that is not installed ({one_line(error)}): {install}"
         ) from None
     return system, path
 
 
 def located(place: str | PathLike[str]) -> Path | StoredFile:
-    """Return the file at a place: a path on this machine, or a file stored elsewhere.
-
-    Examples
-    --------
-    >>> located("file:///data/scores.csv").as_posix(), located("memory://scores.csv").name
-    ('/data/scores.csv', 'scores.csv')
-    """
+    """Return the file at a place: a path on this machine, or a file stored elsewhere."""
     if isinstance(place, StoredFile):
         return place
     text = os.fspath(place)
@@ -97,36 +72,17 @@ def located(place: str | PathLike[str]) -> Path | StoredFile:
 
 
 def exists(place: str) -> bool:
-    """Return whether there is a file or a folder at a place."""
     return located(place).exists()
 
 
-def is_folder(place: str) -> bool:
-    """Return whether there is a folder at a place; storage without folders has one if some name starts so."""
-    return located(place).is_dir()
-
-
 def join(folder: str, name: str) -> str:
-    """Return the place of a file in a folder.
-
-    Examples
-    --------
-    >>> join("s3://bucket/sets/", "part-0.parquet"), join("memory://", "x.csv")
-    ('s3://bucket/sets/part-0.parquet', 'memory://x.csv')
-    """
-    if not is_url(folder):
-        return str(Path(folder) / name)
-    return f"{folder}{'' if folder.endswith('/') else '/'}{name}"
+    """Return the place of a file in a folder."""
+    slash = "" if folder.endswith("/") else "/"
+    return f"{folder}{slash}{name}" if is_url(folder) else str(Path(folder) / name)
 
 
 def name_of(place: str) -> str:
-    """Return the last part of a place, without its query.
-
-    Examples
-    --------
-    >>> name_of("s3://bucket/sets/part-0.parquet"), name_of("sets/part-0.parquet"), name_of("s3://bucket/sets/")
-    ('part-0.parquet', 'part-0.parquet', 'sets')
-    """
+    """Return the last part of a place, without its query."""
     return without_query(place).rstrip("/").rpartition("/")[2] if is_url(place) else Path(place).name
 
 
@@ -142,7 +98,6 @@ def names_in(folder: str) -> list[str]:
 
 
 def remove(place: str) -> None:
-    """Remove a file if it exists."""
     file = located(place)
     if isinstance(file, Path):
         file.unlink(missing_ok=True)
@@ -177,33 +132,26 @@ class StoredFile(PathLike[str]):
 
     @property
     def name(self) -> str:
-        """The last part of the URL."""
         return name_of(self.url)
 
     @property
     def suffix(self) -> str:
-        """The suffix of the name, such as ``.csv``."""
         return PurePosixPath(self.name).suffix
 
     def with_suffix(self, suffix: str) -> StoredFile:
-        """Return the file beside this one with another suffix."""
         return self.with_name(str(PurePosixPath(self.name).with_suffix(suffix)))
 
     def with_name(self, name: str) -> StoredFile:
-        """Return the file beside this one with another name."""
         url = without_query(self.url)
         return StoredFile(url.rstrip("/")[: -len(self.name)] + name + self.url[len(url) :])
 
     def exists(self) -> bool:
-        """Whether there is a file or a folder."""
         return self._info() is not None
 
     def is_file(self) -> bool:
-        """Whether there is a file."""
         return (self._info() or {}).get("type") == "file"
 
     def is_dir(self) -> bool:
-        """Whether there is a folder."""
         return (self._info() or {}).get("type") == "directory"
 
     def size(self) -> int | None:
@@ -211,22 +159,19 @@ class StoredFile(PathLike[str]):
         return (self._info() or {}).get("size")
 
     def read_text(self, encoding: str) -> str:
-        """Read a whole text file."""
         with reading_from(self.url):
             content: bytes = self.system.cat_file(self.path)
         return content.decode(encoding)
 
     def write_text(self, text: str, encoding: str) -> None:
-        """Write a text file."""
         self.write_bytes(text.encode(encoding))
 
     def write_bytes(self, content: bytes) -> None:
-        """Write a file."""
         with _writing_to(self.url):
             self.system.pipe_file(self.path, content)
 
     def reading(self, bytes_ahead: int = BYTES_AHEAD) -> StoredBytes:
-        """Open the file to read it, fetching so many bytes ahead; 0 for a file that is not read in order."""
+        """Open the file to read it; fetch ``bytes_ahead``, or nothing if it is 0 (not read in order)."""
         ahead: dict[str, Any] = {"cache_type": "none"}
         if bytes_ahead:
             ahead = {"cache_type": "readahead", "block_size": bytes_ahead}
@@ -234,7 +179,6 @@ class StoredFile(PathLike[str]):
             return StoredBytes(self.system.open(self.path, "rb", **ahead), reading_from, self.url)
 
     def writing(self) -> StoredBytes:
-        """Open the file to write it."""
         with _writing_to(self.url):
             return StoredBytes(self.system.open(self.path, "wb"), _writing_to, self.url)
 
@@ -243,14 +187,13 @@ class StoredFile(PathLike[str]):
         from fsspec import AbstractFileSystem
 
         with _writing_to(target.url):
-            if type(self.system).mv is AbstractFileSystem.mv:  # which takes [ in a name for a pattern
+            if type(self.system).mv is AbstractFileSystem.mv:  # which would read [ in a name as a pattern
                 self.system.cp_file(self.path, target.path)
                 self.system.rm_file(self.path)
             else:
                 self.system.mv(self.path, target.path)
 
     def remove(self) -> None:
-        """Remove the file."""
         with _writing_to(self.url):
             self.system.rm_file(self.path)
 
@@ -275,22 +218,18 @@ class StoredBytes:
 
     @property
     def closed(self) -> bool:
-        """Whether the file is closed."""
         return bool(self._file.closed)
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to another byte."""
         with self._explaining(self._url):
             return int(self._file.seek(offset, whence))
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes."""
         with self._explaining(self._url):
             content: bytes = self._file.read(size)
             return content
 
     def write(self, content: bytes) -> int:
-        """Write more bytes."""
         if self._is_abandoned:
             return len(content)
         with self._explaining(self._url):
@@ -300,7 +239,6 @@ class StoredBytes:
         """Do nothing: parts are sent when they are full, as storage refuses small ones."""
 
     def close(self) -> None:
-        """Send what is left."""
         if not self._is_abandoned:
             with self._explaining(self._url):
                 self._file.close()

@@ -1,40 +1,30 @@
 """Tables of any size as Arrow record batches, a few rows at a time.
 
 A file is opened by its name as often as it is needed, wherever it is stored; a pipe is copied to a temporary
-file first. Text
-formats carry no types worth trusting: columns that are asked for as numbers are read as such, and in CSV all
-others as the text they are. No value is used before its batch is validated in full: the offsets, sizes and
-dictionary indices in a file may be wrong, by accident or on purpose.
+file first. Text formats carry no types worth trusting: columns that are asked for as numbers are read as
+such, and in CSV all others as the text they are. No value is used before its batch is validated in full: the
+offsets, sizes and dictionary indices in a file may be wrong, by accident or on purpose.
 """
 
 from __future__ import annotations
 
 import io
 import re
-import shutil
-import sys
-import tempfile
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from ordinalrisk.files.formats import (
-    PIPE,
-    FileError,
-    compression_by_first_bytes,
-    format_by_first_bytes,
-    format_by_name,
-    one_line,
-)
-from ordinalrisk.files.interrupting import temporary_folder
+from ordinalrisk.files.csv_dialect import dialect_of, plural_of
+from ordinalrisk.files.formats import FileError, Written, one_line
 from ordinalrisk.files.json_lines import LONGEST_LINE, WholeLines
-from ordinalrisk.files.places import BYTES_AHEAD, BYTES_AT_THE_START, StoredFile, located
+from ordinalrisk.files.places import BYTES_AHEAD, StoredFile
+from ordinalrisk.files.spelled_numbers import PLAIN, Looks, Spelling, agreed
 
 ROWS_AT_ONCE = 131_072
 BYTES_AT_ONCE = 1 << 23
@@ -43,25 +33,28 @@ STORED_BYTES_BUFFERED = 1 << 22  # the same where each piece is a request, which
 
 
 class Source(ABC):
-    """A table in a file.
+    """A table in a file, which messages call by its ``name``.
 
-    Attributes
-    ----------
-    name : str
-        What messages call it.
-    schema : pyarrow.Schema
-        Its columns; in text formats with the types that the first rows suggest.
-    n_rows : int or None
-        How many rows it has, if the format tells.
+    In text formats, the types of the ``schema`` are those that the first rows suggest.
     """
 
     format: ClassVar[str]
+    kind: ClassVar[str]
     types_are_guessed: ClassVar[bool] = False
     bytes_ahead: ClassVar[int] = BYTES_AHEAD
-    n_rows: int | None = None
+    n_rows: int | None = None  # if the format stores it
 
-    def __init__(self, path: Path | StoredFile, name: str, compression: str | None) -> None:
+    def __init__(
+        self,
+        path: Path | StoredFile,
+        name: str,
+        compression: str | None,
+        written: Written = Written(),  # noqa: B008 - it has no state
+        start: bytes = b"",
+    ) -> None:
         self.path, self.name, self.compression = path, name, compression
+        self.written, self._start = written, start
+        self._looks: Looks = {}  # of columns of text that may hold numbers
         size = path.stat().st_size if isinstance(path, Path) else path.size()
         self._size = inf if size is None else max(size, 1)
         self._read: Any = None
@@ -73,7 +66,7 @@ class Source(ABC):
             raise FileError(f"{name}: column {repeated[0]!r} is there more than once; rename one.")
 
     def batches(self, columns: Sequence[str], numbers: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
-        """The rows of some columns, in order; ``numbers`` are the columns to be read as numbers."""
+        """Yield the rows of some columns, in order; ``numbers`` are the columns to be read as numbers."""
         self._share = 0.0
         with self._explaining(columns=columns, numbers=numbers):
             for read in self._batches(list(columns), set(numbers)):
@@ -84,24 +77,36 @@ class Source(ABC):
                     yield batch.slice(start, ROWS_AT_ONCE)
 
     def field_as_read(self, name: str) -> pa.Field:
-        """The field of a column that is not asked for as numbers."""
+        """Return the field of a column that is not asked for as numbers."""
         return self.schema.field(name)
 
+    def spelling(self, columns: Collection[str]) -> Spelling:
+        """Return how the numbers in columns of text are written."""
+        return agreed(self._looks, columns, self.written.decimal, self.name) if self._looks else PLAIN
+
+    def written_as(self, columns: Collection[str]) -> Written:
+        """Return how the file is written, for other files that must be alike."""
+        return self.written
+
+    def remarks(self, columns: Collection[str]) -> list[str]:
+        """List what is unusual about the file, if its numbers are in these columns."""
+        words = [] if self.written.decimal is not None else self.spelling(columns).in_words()
+        return _read_with(self.name, words, "; if that is wrong, set `decimal`")
+
     def share_read(self, n_rows: int) -> float:
-        """How much of the file lies behind, given the rows that have come."""
+        """Return how much of the file has been read, given the rows that have come."""
         return self._share if self.n_rows is None else n_rows / max(self.n_rows, 1)
 
     def _share_behind(self) -> float:
-        """How much of the file lies behind; asked by the thread that reads it, lest another closes it."""
+        """Return how much has been read; only the reading thread asks, as another one may close the file."""
         return 1.0 if self._read.closed else min(self._read.tell() / self._size, 1.0)
 
     @abstractmethod
-    def _schema(self) -> pa.Schema:
-        """The columns of the file."""
+    def _schema(self) -> pa.Schema: ...
 
     @abstractmethod
     def _batches(self, columns: list[str], numbers: set[str]) -> Iterator[pa.RecordBatch]:
-        """The rows of some columns, and maybe others, in batches of any length."""
+        """Yield the rows of some columns, and maybe others, in batches of any length."""
 
     def _opened(self) -> Any:
         if isinstance(self.path, Path):
@@ -110,9 +115,9 @@ class Source(ABC):
             self._read = pa.PythonFile(self.path.reading(self.bytes_ahead), mode="r")
         return pa.CompressedInputStream(self._read, self.compression) if self.compression else self._read
 
-    @abstractmethod
     def _explained(self, error: Exception, columns: Sequence[str], numbers: Collection[str]) -> str:
         """What an error of the reader means for this format."""
+        return f"is not a whole {self.format.title()} file ({one_line(error)}); copy or export it again"
 
     @contextmanager
     def _explaining(self, columns: Sequence[str] = (), numbers: Collection[str] = ()) -> Iterator[None]:
@@ -129,7 +134,7 @@ class Source(ABC):
 class ParquetSource(Source):
     """Row groups, a batch at a time."""
 
-    format = "parquet"
+    format, kind = "parquet", "Parquet file"
     bytes_ahead = 0  # columns lie apart, and what follows a piece of one is not what is read next
 
     def _schema(self) -> pa.Schema:
@@ -149,18 +154,15 @@ class ParquetSource(Source):
             self._opened(), pre_buffer=False, buffer_size=buffered, page_checksum_verification=True
         )
 
-    def _explained(self, error: Exception, columns: Sequence[str], numbers: Collection[str]) -> str:
-        return f"is not a whole Parquet file ({one_line(error)}); copy or export it again"
-
 
 class ArrowSource(Source):
     """Arrow IPC, as a file or as a stream."""
 
-    format = "arrow"
+    format, kind = "arrow", "Arrow file"
     _counted: float | None = None
 
     def _share_behind(self) -> float:
-        """A file's batches are read wherever they lie, so they are counted."""
+        """Count the batches of a file, as they need not be read in the order in which they lie."""
         return super()._share_behind() if self._counted is None else self._counted
 
     def _schema(self) -> pa.Schema:
@@ -174,7 +176,7 @@ class ArrowSource(Source):
             batches = reader if n_batches is None else map(reader.get_batch, range(n_batches))
             for i, batch in enumerate(batches):
                 self._counted = n_batches and (i + 1) / n_batches
-                yield batch  # with columns that nobody asked for: a damaged file is refused as a whole
+                yield batch  # with all columns: a damaged file is refused as a whole
 
     def _reader(self) -> Any:
         opened = self._opened()
@@ -184,28 +186,56 @@ class ArrowSource(Source):
             opened.seek(0)
         return pa.ipc.open_stream(opened)
 
-    def _explained(self, error: Exception, columns: Sequence[str], numbers: Collection[str]) -> str:
-        return f"is not a whole Arrow file ({one_line(error)}); copy or export it again"
-
 
 class CsvSource(Source):
-    """Comma-separated values under a header."""
+    """Values under a header, separated by commas or as the first bytes show."""
 
-    format = "csv"
+    format, kind = "csv", "CSV file"
     types_are_guessed = True
 
     def _schema(self) -> pa.Schema:
         from pyarrow import csv
 
-        read, parse = csv.ReadOptions(block_size=LONGEST_LINE), csv.ParseOptions(newlines_in_values=True)
-        with csv.open_csv(self._opened(), read, parse) as reader:
+        written = self.written
+        self._dialect = dialect_of(self._start, self.name, written.delimiter, written.decimal)
+        read = csv.ReadOptions(block_size=LONGEST_LINE, skip_rows=self._dialect.lines_before)
+        with csv.open_csv(self._decoded(), read, self._parsing()) as reader:
             schema: pa.Schema = reader.schema
-        if len(schema) == 1 and (found := re.search("[;\t|]", schema.names[0])):
-            raise FileError(f"{self.name}: {found[0]!r} seems to separate the values; commas must.")
-        return schema
+        looks = {int(at): look for at, look in self._dialect.looks.items()}
+        self._looks = {schema.names[at]: look for at, look in looks.items() if at < len(schema)}
+        return pa.schema(
+            [
+                field.with_type(pa.float64()) if i in looks and pa.types.is_string(field.type) else field
+                for i, field in enumerate(schema)
+            ]
+        )
+
+    def written_as(self, columns: Collection[str]) -> Written:
+        decimal = self.spelling(columns).decimal
+        return self.written._replace(delimiter=self._dialect.delimiter, decimal=decimal)
+
+    def remarks(self, columns: Collection[str]) -> list[str]:
+        written, spelled = self.written, self.spelling(columns).in_words()
+        words = [] if written.delimiter is not None else self._dialect.in_words()
+        words += [each for each in spelled if written.decimal is None or "decimal" not in each]
+        return _read_with(self.name, words, "; if that is wrong, set `delimiter` or `decimal`")
+
+    def _parsing(self) -> Any:
+        from pyarrow import csv
+
+        return csv.ParseOptions(newlines_in_values=True, delimiter=self._dialect.delimiter)
+
+    def _decoded(self) -> Any:
+        """Return the bytes of the file as UTF-8."""
+        encoding = self._dialect.encoding
+        return (
+            self._opened()
+            if encoding is None
+            else pa.transcoding_input_stream(self._opened(), encoding, "utf-8")
+        )
 
     def field_as_read(self, name: str) -> pa.Field:
-        """Text, whatever it looks like: nothing that passes through is changed."""
+        """Return a field of text, whatever it looks like: nothing that passes through is changed."""
         return pa.field(name, pa.string())
 
     def _batches(
@@ -213,14 +243,23 @@ class CsvSource(Source):
     ) -> Iterator[pa.RecordBatch]:
         from pyarrow import csv
 
-        types = {column: pa.float64() if column in numbers else pa.string() for column in columns}
+        spelling = self.spelling(numbers)
+        direct = not (spelling.grouped or spelling.percent)  # Arrow reads decimal commas, but no others
+        types = {column: pa.float64() if direct and column in numbers else pa.string() for column in columns}
         options = {
-            "read_options": csv.ReadOptions(block_size=BYTES_AT_ONCE, use_threads=threads),
-            "parse_options": csv.ParseOptions(newlines_in_values=True),
-            "convert_options": csv.ConvertOptions(column_types=types, include_columns=columns),
+            "read_options": csv.ReadOptions(
+                block_size=BYTES_AT_ONCE, use_threads=threads, skip_rows=self._dialect.lines_before
+            ),
+            "parse_options": self._parsing(),
+            "convert_options": csv.ConvertOptions(
+                column_types=types, include_columns=columns, decimal_point=spelling.decimal
+            ),
         }
-        with csv.open_csv(self._opened(), **options) as reader:
-            yield from reader
+        n_rows = 0
+        with csv.open_csv(self._decoded(), **options) as reader:
+            for batch in reader:
+                yield batch if direct else as_numbers(batch, numbers, spelling, self.name, n_rows)
+                n_rows += batch.num_rows
 
     def _explained(self, error: Exception, columns: Sequence[str], numbers: Collection[str]) -> str:
         if "Empty CSV" in str(error):
@@ -231,24 +270,24 @@ class CsvSource(Source):
         text = self._with_row(columns, numbers) or one_line(error)
         if "straddl" in text:
             return f"has a row longer than {LONGEST_LINE:,} bytes, or a quote that is not closed; correct it"
-        if not (found := re.search(r"(?:column #(\d+): )?Row #(\d+): (.*)", text)):
+        if not (parts := re.search(r"(?:column #(\d+): )?Row #(\d+): (.*)", text)):
             return f"can't be read as CSV ({text}); correct it, or export it again in UTF-8"
-        column, row, problem = found.groups()
-        place = f"row {int(row) - 1}"  # the header is row 1 to the reader
+        column, row, problem = parts.groups()
+        place = f"row {int(row) - 1 - self._dialect.lines_before}"  # the header is row 1 to the reader
         if column is not None:
             place += f", column {self.schema.names[int(column)]!r}"
         if value := re.search(r"conversion error to double: invalid value '(.*)'", problem):
-            return f"{place}: {value[1]!r} is not a number; correct it, or change --scores"
+            return not_a_number(place, value[1]).rstrip(".")
         if count := re.search(r"Expected (\d+) columns, got (\d+)", problem):
             expected, got = count.groups()
             return (
-                f"{place}: has {got} values under {expected} column names; correct it, and check that commas "
-                "separate the values"
+                f"{place}: has {got} values under {expected} column names; correct it, and check that "
+                f"{plural_of(self._dialect.delimiter)} separate the values"
             )
-        return f"{place}: {problem}; correct it, or export the file again in UTF-8"
+        return f"{place}: {problem}; correct it, or export the file again in UTF-8, in Excel as 'CSV UTF-8'"
 
     def _with_row(self, columns: Sequence[str], numbers: Collection[str]) -> str | None:
-        """The error once more, by a single thread: that one knows the row."""
+        """Read again with a single thread, whose error has the row."""
         try:
             for _ in self._batches(list(columns), set(numbers), threads=False):
                 pass
@@ -260,7 +299,7 @@ class CsvSource(Source):
 class JsonLinesSource(Source):
     """A JSON object on each line."""
 
-    format = "jsonl"
+    format, kind = "jsonl", "file of JSON lines"
     types_are_guessed = True
 
     def _schema(self) -> pa.Schema:
@@ -294,8 +333,8 @@ class JsonLinesSource(Source):
         text = one_line(error)
         if "Empty JSON" in text:
             return "is empty; an object on each line is needed"
-        if found := re.search(r"(?:(.*?)\.? in row|.*(Invalid UTF8) sequence at string index) (\d+)", text):
-            problem, row = found[1] or found[2], self._rows_before + int(found[3]) + 1
+        if parts := re.search(r"(?:(.*?)\.? in row|.*(Invalid UTF8) sequence at string index) (\d+)", text):
+            problem, row = parts[1] or parts[2], self._rows_before + int(parts[3]) + 1
             if changed := re.search(r"Column\(/(.*)\) changed from (\w+) to (\w+)", problem):
                 column, before, after = changed.groups()
                 return (
@@ -306,7 +345,7 @@ class JsonLinesSource(Source):
         if "unexpected field" in text:
             return (
                 f"has a column that the first rows lack ({text}); give all rows all columns, or choose "
-                "columns with --keep"
+                "columns with `keep`"
             )
         if place := self._first_not_whole(columns):
             row, column, value = place
@@ -316,7 +355,7 @@ class JsonLinesSource(Source):
         return f"can't be read as JSON lines ({text}); each line must be one whole object"
 
     def _first_not_whole(self, columns: Sequence[str]) -> tuple[int, str, Any] | None:
-        """The first number with a point in a column of whole numbers, which the reader does not place."""
+        """Find the first number with a point in a column of whole numbers, as the reader does not name it."""
         import json
 
         whole = [name for name in columns if pa.types.is_integer(self.schema.field(name).type)]
@@ -330,15 +369,47 @@ class JsonLinesSource(Source):
 
 
 def _validate(batch: pa.RecordBatch) -> None:
-    """Refuse offsets, sizes, indices, text and nulls that no right file has."""
+    """Refuse offsets, sizes, indices, text and nulls that no valid file has."""
     batch.validate(full=True)
     for field, column in zip(batch.schema, batch.columns, strict=True):
         if not field.nullable and column.null_count:
             raise pa.ArrowInvalid(f"column {field.name!r} has nulls, which its type excludes")
 
 
+def _read_with(name: str, words: list[str], remedy: str) -> list[str]:
+    if not words:
+        return []
+    *some, last = words
+    return [f"{name} has {', '.join(some)} and {last}{remedy}." if some else f"{name} has {last}{remedy}."]
+
+
+def as_numbers(
+    batch: pa.RecordBatch, columns: Collection[str], spelling: Spelling, name: str, n_before: int
+) -> pa.RecordBatch:
+    """Convert columns of text to numbers."""
+    for at, column in enumerate(batch.schema.names):
+        if column in columns and not pa.types.is_floating(batch.schema.field(at).type):
+            numbers, wrong = spelling.plain(batch.column(at))
+            if wrong is not None:
+                value = batch.column(at)[wrong].as_py()
+                raise FileError(not_a_number(f"{name}: row {n_before + wrong + 1}, column {column!r}", value))
+            batch = batch.set_column(at, pa.field(column, pa.float64()), numbers.cast(pa.float64()))
+    return batch
+
+
+def not_a_number(place: str, value: str) -> str:
+    """Say that a value is not a number, and what helps if it may be one in another spelling."""
+    spelled = re.search("[0-9],[0-9]", value)
+    remedy = (
+        "correct it, change `scores`, or set the decimal sign with `decimal`"
+        if spelled
+        else "correct it, or change `scores`"
+    )
+    return f"{place}: {value!r} is not a number; {remedy}."
+
+
 def _as_written(kind: pa.DataType) -> pa.DataType:
-    """Text where the reader takes it for a time, which it would write in another way."""
+    """Replace times by text: the reader recognizes them, but they would be written in another way."""
     if pa.types.is_timestamp(kind):
         return pa.string()
     if pa.types.is_list(kind):
@@ -346,59 +417,3 @@ def _as_written(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_as_written(field.type)) for field in kind])
     return kind
-
-
-_SOURCES: dict[str, type[Source]] = {
-    source.format: source for source in (CsvSource, ParquetSource, ArrowSource, JsonLinesSource)
-}
-
-
-@contextmanager
-def opened(place: str | Path | StoredFile, given_format: str | None = None) -> Iterator[Source]:
-    """The table in the file at a place, or in standard input if that is ``-``."""
-    path = located(place)
-    if isinstance(path, StoredFile) or (path != PIPE and (path.is_file() or path.is_dir())):
-        yield _source(path, str(path), given_format, format_by_name(path.name))
-        return
-    name = "standard input" if path == PIPE else str(path)
-    if path == PIPE and sys.stdin is None:
-        raise FileError(f"{name}: is closed.")
-    with temporary_folder() as folder, ExitStack() as stack:
-        copy = Path(folder) / "piped"
-        stream = sys.stdin.buffer if path == PIPE else stack.enter_context(open(path, "rb"))
-        try:
-            with open(copy, "wb") as file:
-                shutil.copyfileobj(stream, file, BYTES_AT_ONCE)
-        except OSError as error:
-            raise FileError(
-                f"{name}: can't be copied to {tempfile.gettempdir()} ({error.strerror})."
-            ) from None
-        yield _source(copy, name, given_format)
-
-
-def _source(
-    path: Path | StoredFile, name: str, given_format: str | None, by_name: str | None = None
-) -> Source:
-    if path.is_dir():
-        raise FileError(f"{name}: is a folder; name a file in it.")
-    try:
-        with open(path, "rb") if isinstance(path, Path) else path.reading(BYTES_AT_THE_START) as file:
-            compression = compression_by_first_bytes(file.read(4))
-            file.seek(0)
-            with pa.input_stream(pa.PythonFile(file, mode="r"), compression=compression) as stream:
-                start = bytes(stream.read(16))
-    except (OSError, pa.ArrowException) as error:
-        raise FileError(f"{name}: can't be read ({one_line(error)}).") from None
-    if not start:
-        raise FileError(f"{name}: is empty.")
-    if start.startswith((b"PK\x03\x04", b"\xfd7zXZ")):
-        raise FileError(f"{name}: is compressed in a way that is not read here; decompress it first.")
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise FileError(f"{name}: is text in UTF-16; export it again in UTF-8.")
-    if start.lstrip().startswith(b"["):
-        raise FileError(f"{name}: is a JSON array; write one object on each line, without commas between.")
-    by_bytes = format_by_first_bytes(start)
-    file_format = given_format or (by_bytes if by_bytes in ("parquet", "arrow") else by_name or by_bytes)
-    if compression and (file_format == "parquet" or start.startswith(b"ARROW1")):
-        raise FileError(f"{name}: is compressed as a whole, and can't be read in parts; decompress it first.")
-    return _SOURCES[file_format](path, name, compression)

@@ -7,7 +7,7 @@ from functools import partial
 from urllib.parse import quote, unquote
 
 HIDDEN = "***"
-_SHORTEST_SECRET = 4  # shorter ones are not looked for in what other packages say
+_SHORTEST_SECRET = 4  # shorter secrets are not searched for in messages of other packages
 _USER = r"(?<=://)(?<!abfs://)(?<!abfss://)([^{space}/?#]*|[^{space}/?#:@]+:(?!:|\d+/)[^{space}@]*)(?=@)"
 _QUERY = r"(?:(?<=http)s?://[^'\"?]*\?|://[^'\"?#]*[?#](?=[^{space}]*=))([^{space}]*[^{space}:;,.)])"
 _IN_TEXT, _ALONE = (
@@ -18,14 +18,7 @@ _quoted = partial(quote, safe="")
 
 
 def redacted(text: str, place: str = "") -> str:
-    """The text with users, passwords and queries of URLs replaced by ``***``.
-
-    Parameters
-    ----------
-    text : str
-        A place, or a message.
-    place : str
-        A place that the text may speak of, or repeat in parts.
+    """Replace users, passwords and queries of URLs by ``***``; those of ``place`` also on their own.
 
     Examples
     --------
@@ -44,27 +37,21 @@ def redacted(text: str, place: str = "") -> str:
 
 
 def without_query(url: str) -> str:
-    """The URL up to its query.
-
-    Examples
-    --------
-    >>> without_query("https://host/rows.csv?X-Amz-Signature=0123"), without_query("s3://bucket/part-?.csv")
-    ('https://host/rows.csv', 's3://bucket/part-?.csv')
-    """
-    found = _ALONE[1].search(url)
-    return url if found is None else url[: found.start(1) - 1]
+    """The URL up to its query."""
+    query = _ALONE[1].search(url)
+    return url if query is None else url[: query.start(1) - 1]
 
 
 def _hidden(text: str, patterns: list[re.Pattern[str]]) -> str:
     for pattern in patterns:
-        text = pattern.sub(lambda found: found[0][: found.start(1) - found.start()] + HIDDEN, text)
+        text = pattern.sub(lambda match: match[0][: match.start(1) - match.start()] + HIDDEN, text)
     return text
 
 
 def _secrets(place: str) -> list[str]:
-    """What is hidden of a place, whole and in parts, as it is and as packages quote it; long ones first."""
-    found = [match[1] for pattern in _ALONE for match in pattern.finditer(place)]
-    parts = [part for each in found for part in (each, *re.split("[:&;]", each))]
+    """List the secrets in a place, whole and in parts, plain and quoted; long ones first."""
+    wholes = [match[1] for pattern in _ALONE for match in pattern.finditer(place)]
+    parts = [part for whole in wholes for part in (whole, *re.split("[:&;]", whole))]
     values = [part.partition("=")[2] or part for part in parts]
-    spelled = {how(part) for part in (*parts, *values) for how in (str, _quoted, unquote)}
+    spelled = {spell(part) for part in (*parts, *values) for spell in (str, _quoted, unquote)}
     return sorted((part for part in spelled if len(part) >= _SHORTEST_SECRET), key=len, reverse=True)

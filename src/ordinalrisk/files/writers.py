@@ -1,4 +1,4 @@
-"""Record batches to files and pipes: a file appears whole, or is as it was."""
+"""Write record batches to files, whole or not at all, and to pipes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pyarrow as pa
 from pyarrow import compute
 
 from ordinalrisk.files.atomic import replacing
-from ordinalrisk.files.formats import PIPE, FileError, compression_of, format_by_name, one_line
+from ordinalrisk.files.formats import FileError, compression_of, format_to_write, one_line
 from ordinalrisk.files.interrupting import undone_if_interrupted
-from ordinalrisk.files.places import StoredBytes, StoredFile, located
+from ordinalrisk.files.places import PIPE, StoredBytes, StoredFile, located
 
 ROWS_IN_A_GROUP = 1_048_576
 BYTES_IN_A_GROUP = 1 << 27
@@ -26,11 +26,8 @@ ROWS_ENCODED_AT_ONCE = 1 << 16
 class Writer(Protocol):
     """Takes record batches of one schema."""
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Write the rows of a batch."""
-
-    def close(self) -> None:
-        """Write what is left."""
+    def write(self, batch: pa.RecordBatch) -> None: ...
+    def close(self) -> None: ...
 
 
 @contextmanager
@@ -41,18 +38,17 @@ def writing(
     labels: Collection[str] = (),
     safe_csv: bool = False,
 ) -> Iterator[Writer]:
-    """A writer of the file at a place, or of standard output if that is ``-``; CSV if no name tells.
+    """Open a writer of the file at a place, or of standard output if that is ``-``, by default as CSV.
 
-    ``labels`` are columns whose range no query will ask for. With ``safe_csv``, a spreadsheet takes no text
-    of a CSV file for a formula: see :class:`SafeCsvWriter`.
+    In Parquet, ``labels`` are columns without statistics. For ``safe_csv`` see :class:`CsvWriter`.
     """
-    path = located(place)
-    name = given_format or format_by_name(path.name) or "csv"
+    path, to_pipe = located(place), str(place) == PIPE
+    name = "csv" if to_pipe and given_format is None else format_to_write(path.name, given_format, path)
     stored: StoredBytes | None = None
     with ExitStack() as stack:
-        if path == PIPE and sys.stdout is None:
+        if to_pipe and sys.stdout is None:
             raise FileError("standard output: is closed.")
-        if path == PIPE:
+        if to_pipe:
             pipe = _Pipe()
             sink: Any = pa.PythonFile(pipe, mode="w")
         else:
@@ -66,12 +62,19 @@ def writing(
             if compression := compression_of(path.name):
                 sink = stack.enter_context(pa.CompressedOutputStream(sink, compression))
         try:
-            kind = SafeCsvWriter if safe_csv and name == "csv" else _WRITERS[name]
-            writer = kind(sink, schema, path == PIPE, labels)
+            writer: Writer
+            if name == "parquet":
+                writer = ParquetWriter(sink, schema, labels)
+            elif name == "arrow":
+                writer = (pa.ipc.new_stream if to_pipe else pa.ipc.new_file)(sink, schema)
+            elif name == "csv":
+                writer = CsvWriter(sink, schema, safe_csv)
+            else:
+                writer = JsonLinesWriter(sink)
             try:
                 yield writer
             except BaseException:
-                if path == PIPE:
+                if to_pipe:
                     pipe.is_shut = True
                 if stored is not None:
                     stored.abandon()
@@ -81,15 +84,15 @@ def writing(
             writer.close()
         except pa.ArrowException as error:
             raise FileError(
-                f"{path}: can't be written as {name} ({one_line(error)}); leave columns out with --keep, or "
+                f"{path}: can't be written as {name} ({one_line(error)}); leave columns out with `keep`, or "
                 "write another format."
             ) from None
-        if path == PIPE:
+        if to_pipe:
             sys.stdout.buffer.flush()
 
 
 class _Pipe:
-    """Standard output, until it is shut: what is unfinished must not get an end, and look whole."""
+    """Standard output that can be shut, so that an output that failed halfway does not look complete."""
 
     closed = False
     is_shut = False
@@ -103,13 +106,13 @@ class _Pipe:
         sys.stdout.buffer.flush()
 
     def close(self) -> None:
-        """Standard output is not ours to close."""
+        """Keep standard output open: it belongs to the caller."""
 
 
 class ParquetWriter:
-    """Whole row groups, since a group for each small batch would make a slow file."""
+    """Parquet in large row groups: a group for each small batch would make a slow file."""
 
-    def __init__(self, sink: Any, schema: pa.Schema, to_pipe: bool, labels: Collection[str]) -> None:
+    def __init__(self, sink: Any, schema: pa.Schema, labels: Collection[str]) -> None:
         from pyarrow import parquet
 
         whole = [field.name for field in schema if pa.types.is_integer(field.type)]
@@ -127,86 +130,59 @@ class ParquetWriter:
         self._waiting: list[pa.RecordBatch] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Keep the batch until a group is full."""
         self._waiting.append(batch.cast(self._schema))
         rows = sum(waiting.num_rows for waiting in self._waiting)
         if rows >= ROWS_IN_A_GROUP or sum(waiting.nbytes for waiting in self._waiting) >= BYTES_IN_A_GROUP:
             self._write_group()
 
     def close(self) -> None:
-        """Write the last group and the footer."""
         if self._waiting:
             self._write_group()
         try:
             self._writer.close()
         finally:
-            self._writer.is_open = False  # else it would try again when it is collected, and say so
+            self._writer.is_open = False  # else it would try again when it is collected, and print an error
 
     def _write_group(self) -> None:
         self._writer.write_table(pa.Table.from_batches(self._waiting), row_group_size=2 * ROWS_IN_A_GROUP)
         self._waiting = []
 
 
-class ArrowWriter:
-    """Arrow IPC: a file, or a stream where it goes into a pipe."""
-
-    def __init__(self, sink: Any, schema: pa.Schema, to_pipe: bool, labels: Collection[str]) -> None:
-        self._writer = (pa.ipc.new_stream if to_pipe else pa.ipc.new_file)(sink, schema)
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Write the batch as it is."""
-        self._writer.write_batch(batch)
-
-    def close(self) -> None:
-        """Write the end."""
-        self._writer.close()
-
-
 class CsvWriter:
-    """Comma-separated values under a header."""
+    """Comma-separated values under a header, labels spelled out.
 
-    def __init__(self, sink: Any, schema: pa.Schema, to_pipe: bool, labels: Collection[str]) -> None:
+    If ``safe``, there is a ``'`` before text and column names that a spreadsheet would take for a formula.
+    These begin with ``=``, ``+``, ``-``, ``@``, a tab or a line end, and are not numbers.
+    """
+
+    def __init__(self, sink: Any, schema: pa.Schema, safe: bool) -> None:
         from pyarrow import csv
 
-        self._typed = _without_views(schema)
+        if safe:
+            names = _as_text(pa.array(schema.names, pa.string())).to_pylist()
+            schema = pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
+        self._safe, self._typed = safe, _without_views(schema)
         self._schema = pa.schema([_plain(field) for field in self._typed])
         self._writer = csv.CSVWriter(sink, self._schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Write the rows, labels spelled out."""
-        self._writer.write_batch(batch.cast(self._typed).cast(self._schema))
+        plain = batch.rename_columns(self._typed.names).cast(self._typed).cast(self._schema)
+        if self._safe:
+            columns = [_as_text(column) for column in plain.columns]
+            plain = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        self._writer.write_batch(plain)
 
     def close(self) -> None:
-        """Write the end."""
         self._writer.close()
 
 
-class SafeCsvWriter(CsvWriter):
-    """CSV with ``'`` before text and column names that a spreadsheet would take for a formula.
-
-    These begin with ``=``, ``+``, ``-``, ``@``, a tab or a line end, and are not numbers.
-    """
-
-    def __init__(self, sink: Any, schema: pa.Schema, to_pipe: bool, labels: Collection[str]) -> None:
-        names = _as_text(pa.array(schema.names, pa.string())).to_pylist()
-        renamed = [field.with_name(name) for field, name in zip(schema, names, strict=True)]
-        super().__init__(sink, pa.schema(renamed), to_pipe, labels)
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Write the rows, labels spelled out and formulas as text."""
-        plain = batch.rename_columns(self._typed.names).cast(self._typed).cast(self._schema)
-        safe = [_as_text(column) for column in plain.columns]
-        self._writer.write_batch(pa.RecordBatch.from_arrays(safe, schema=self._schema))
-
-
 class JsonLinesWriter:
-    """A JSON object on each line; what is no number is null."""
+    """A JSON object on each line; NaN and infinity are null."""
 
-    def __init__(self, sink: Any, schema: pa.Schema, to_pipe: bool, labels: Collection[str]) -> None:
+    def __init__(self, sink: Any) -> None:
         self._sink = sink
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Write the rows."""
         columns = [_finite(column) for column in batch.columns]
         try:
             rows = pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist()
@@ -218,15 +194,7 @@ class JsonLinesWriter:
         self._sink.write("".join(lines).encode())
 
     def close(self) -> None:
-        """Nothing is left."""
-
-
-_WRITERS: dict[str, Any] = {
-    "csv": CsvWriter,
-    "parquet": ParquetWriter,
-    "arrow": ArrowWriter,
-    "jsonl": JsonLinesWriter,
-}
+        """There is nothing to close."""
 
 
 def _plain(field: pa.Field) -> pa.Field:
@@ -234,7 +202,7 @@ def _plain(field: pa.Field) -> pa.Field:
 
 
 def _without_views(schema: pa.Schema) -> pa.Schema:
-    """Strings in one piece, where a writer knows no others."""
+    """Convert string views to plain strings, for writers without views."""
 
     def plain(kind: pa.DataType) -> pa.DataType:
         if pa.types.is_dictionary(kind):
@@ -245,7 +213,7 @@ def _without_views(schema: pa.Schema) -> pa.Schema:
 
 
 def _as_text(column: pa.Array) -> pa.Array:
-    """Text that a spreadsheet shows as it is."""
+    """Put ``'`` before text that a spreadsheet would take for a formula."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return column
     is_number = compute.match_substring_regex(column, r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$")

@@ -1,16 +1,15 @@
-"""Growth rules: in which order, and how readily, labels join an interval.
+"""Growth rules: the order in which labels join a prediction set.
 
 Each label ``j`` of a row has a level ``e_j``: infinite at the point label, never higher further out. The
-prediction set at threshold ``tau`` is ``{j : e_j >= tau}``, which is an interval, holds the point label and
-grows as ``tau`` falls, whatever the probabilities. A growth rule never sees ``alpha``.
+prediction set at threshold ``tau`` is ``{j : e_j >= tau}``. It is an interval, includes the point label and
+grows as ``tau`` falls, for any probabilities. A growth rule never sees ``alpha``.
 """
 
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, ParamSpec, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,29 +17,30 @@ from numpy.typing import NDArray
 from ordinalrisk.curves.device_steps import DeviceSteps
 from ordinalrisk.curves.steps import Steps
 from ordinalrisk.growth.kernels import InvalidRow
-from ordinalrisk.inputs.device import beside, on_device
+from ordinalrisk.inputs.device import on_device, to_device_of
 from ordinalrisk.inputs.labels import class_indices
 from ordinalrisk.inputs.matrix import as_matrix, raise_invalid_row
 from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.losses.kinds import as_loss
 
+__all__ = ["AdaptiveGrowth", "FrontierGrowth", "PaperGrowth", "RankedProbabilityGrowth"]
 POINT_RULES = ("mode", "bayes", "median", "given")
 
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
+Labels = NDArray[np.int64]
+Ends = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
 @dataclass(frozen=True)
 class GrowthRule(ABC):
-    r"""How intervals grow from the point label.
+    r"""What all growth rules share.
 
     A rule gives each label ``j`` of a row a level :math:`e_j(x)`, infinite at the point label and never
     higher further out. The set at threshold :math:`\tau` is
 
     .. math:: C_\tau(x) = \{ j : e_j(x) \ge \tau \},
 
-    an interval that holds the point label and grows as :math:`\tau` falls: the paper's conditions C1 to C3
+    an interval that includes the point label and grows as :math:`\tau` falls: the paper's conditions C1 to C3
     (Section 2.1).
 
     Parameters
@@ -52,6 +52,9 @@ class GrowthRule(ABC):
 
     point: str = "mode"
     name: ClassVar[str]
+    """The name in calls and in saved files."""
+    note: ClassVar[str]
+    """A few words for reports."""
     uses_loss: ClassVar[bool] = True
     """Whether levels depend on the loss."""
 
@@ -64,7 +67,7 @@ class GrowthRule(ABC):
             )
 
     def levels(self, proba: Any, loss: Any = "coverage", point_labels: Any = None) -> NDArray[np.float64]:
-        """The level of each label of each row.
+        """Return the level of each label of each row.
 
         Parameters
         ----------
@@ -91,58 +94,123 @@ class GrowthRule(ABC):
         return self.row_levels(matrix, costs, self.given_points(point_labels, matrix))
 
     def level_range(self, costs: CostTable) -> tuple[float, float]:
-        """Between which two numbers levels lie, but for that of the point label: here, risks of intervals."""
+        """Return the smallest and the largest level that labels other than the point label can have."""
         return 0.0, costs.gains.bound
 
-    def row_levels(
-        self, proba: NDArray[Any], costs: CostTable, given: NDArray[np.int64] | None
-    ) -> NDArray[np.float64]:
-        """The same of rows, a cost table and point labels that are checked already."""
-        kernel = _backend(proba).levels
-        levels: NDArray[np.float64] = _checked(kernel, proba, costs.gains, self.name, self.point, given)
+    def row_levels(self, proba: NDArray[Any], costs: CostTable, given: Labels | None) -> NDArray[np.float64]:
+        """Return the levels of rows that are checked already."""
+        levels: NDArray[np.float64] = self._run("levels", costs, given, proba)
         return levels
 
     def intervals(
-        self, proba: NDArray[Any], costs: CostTable, threshold: float, given: NDArray[np.int64] | None
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """First and last label of each row's set at ``threshold``."""
-        kernel = _backend(proba).intervals
-        ends: tuple[NDArray[np.int32], NDArray[np.int32]] = _checked(
-            kernel, proba, costs.gains, self.name, self.point, threshold, given
-        )
+        self, proba: NDArray[Any], costs: CostTable, threshold: float, given: Labels | None
+    ) -> Ends:
+        """Return the first and last label of each row's set at ``threshold``."""
+        ends: Ends = self._run("intervals", costs, given, proba, threshold=threshold)
         return ends
 
     def steps(
-        self,
-        proba: NDArray[Any],
-        labels: NDArray[np.int64],
-        costs: CostTable,
-        given: NDArray[np.int64] | None,
+        self, proba: NDArray[Any], labels: Labels, costs: CostTable, given: Labels | None
     ) -> Steps | DeviceSteps:
-        """The levels at which the rows' losses step up, and by how many of the cost table's units."""
-        kernel = _backend(proba).steps
-        at, before, after = _checked(kernel, proba, labels, costs.gains, self.name, self.point, given)
-        make_steps: Any = DeviceSteps if on_device(proba) else Steps.of
-        steps: Steps | DeviceSteps = make_steps(at, before, after, costs.units)
+        """Return the levels at which the rows' losses step up, and by how many units of the cost table."""
+        make_steps: Any = DeviceSteps.of if on_device(proba) else Steps.of
+        steps_of_rows = self._run("steps", costs, given, proba, labels)
+        steps: Steps | DeviceSteps = make_steps(*steps_of_rows, costs.units)
         return steps
 
-    def given_points(self, point_labels: Any, proba: NDArray[Any]) -> NDArray[np.int64] | None:
-        """The point labels that the caller gives, as indices; None if the rule finds its own."""
+    def _run(self, kernel: str, costs: CostTable, given: Labels | None, *rows: Any, **options: Any) -> Any:
+        """Run a kernel on the machine that holds the rows; explain an error in a row."""
+        self.require_points(given)
+        try:
+            run = getattr(_backend(rows[0]), kernel)
+            return run(*rows, costs.gains, self.name, self.point, given=given, **options)
+        except InvalidRow as refused:
+            row = refused.args[0]
+        raise_invalid_row(rows[0], row)
+
+    def given_points(self, point_labels: Any, proba: NDArray[Any]) -> Labels | None:
+        """Return the point labels from the caller as indices, None if the rule finds them."""
         self.require_points(point_labels)
         if point_labels is None:
             return None
         n_rows, n_classes = proba.shape
         points = class_indices(point_labels, np.arange(n_classes), n_rows, "point_labels")
-        placed: NDArray[np.int64] = beside(proba, points, "point_labels")
+        placed: Labels = to_device_of(proba, points, "point_labels")
         return placed
 
     def require_points(self, point_labels: Any) -> None:
-        """Refuse point labels that are not asked for, and miss those that are."""
+        """Check that there are point labels if and only if ``point="given"``."""
         if (self.point == "given") != (point_labels is not None):
             raise ValueError(
                 f"point={self.point!r}, but point_labels were {'not ' if point_labels is None else ''}given; "
                 'pass them with point="given", and only then.'
             )
+
+
+@dataclass(frozen=True)
+class FrontierGrowth(GrowthRule):
+    r"""The smallest sets that include the point label, if the probabilities are right.
+
+    This holds at the risks that the rule attains: no other intervals that include the point label have a
+    smaller expected size at the same expected risk or a lower one. If the probabilities are wrong, another
+    rule can give smaller sets.
+
+    The level of a label is the slope of the concave majorant of risk removed against labels added, on its
+    side of the point label: the Lagrangian solution. Labels on one line of the majorant join together.
+
+    .. math:: e_j = \min_{i \le j} \max_{k \ge j} \frac{b_i + \dots + b_k}{k - i + 1} \quad (m < i, j, k)
+
+    to the right of the point label ``m``, where :math:`b_j` is the risk that label ``j`` removes; likewise to
+    the left. The paper has no such rule.
+
+    Parameters
+    ----------
+    point : {"mode", "bayes", "median", "given"}
+        The label that intervals grow from; see :class:`~ordinalrisk.growth.GrowthRule`.
+
+    Examples
+    --------
+    The last two labels are worth more together than the first of them alone, and join together.
+
+    >>> FrontierGrowth().levels([[0.25, 0.5, 0.0, 0.25]])
+    array([[0.25 ,   inf, 0.125, 0.125]])
+    """
+
+    name: ClassVar[str] = "frontier"
+    note: ClassVar[str] = (
+        "smallest around the point label at the risks it attains, if the probabilities are right"
+    )
+
+    def level_range(self, costs: CostTable) -> tuple[float, float]:
+        """Return 0 and the largest gain of one label, which no slope exceeds."""
+        return 0.0, float(max(costs.gains.left.max(), costs.gains.right.max()))
+
+
+@dataclass(frozen=True)
+class AdaptiveGrowth(GrowthRule):
+    r"""The frontier's intervals, but the level is the model's own risk :math:`R(l, u)` before a label joins.
+
+    .. math:: R(l, u) = \sum_{i < l} p_i G[i, l] + \sum_{i > u} p_i G[i, u]
+
+    The plug-in of the paper's oracle rules (Eq. 6 and 10): it evens out the model's risk from row to row.
+
+    Parameters
+    ----------
+    point : {"mode", "bayes", "median", "given"}
+        The label that intervals grow from; see :class:`~ordinalrisk.growth.GrowthRule`.
+
+    References
+    ----------
+    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023: Eq. 6 and 10.
+
+    Examples
+    --------
+    >>> AdaptiveGrowth().levels([[0.25, 0.5, 0.0, 0.25]])
+    array([[0.5 ,  inf, 0.25, 0.25]])
+    """
+
+    name: ClassVar[str] = "adaptive"
+    note: ClassVar[str] = "evens out the model's own risk from row to row"
 
 
 @dataclass(frozen=True)
@@ -181,73 +249,12 @@ class PaperGrowth(GrowthRule):
     """
 
     name: ClassVar[str] = "paper"
-
-
-@dataclass(frozen=True)
-class FrontierGrowth(GrowthRule):
-    r"""Smallest expected size of all intervals that hold the point label, when the probabilities are right.
-
-    It is smallest at the risks that it attains: no other way to choose intervals that hold the point label
-    has a smaller expected size with at most the same expected risk. With wrong probabilities another rule may
-    be smaller.
-
-    The level of a label is the slope of the concave majorant of risk removed against labels added, on its
-    side of the point label: the Lagrangian solution. Labels on one line of the majorant join together.
-
-    .. math:: e_j = \min_{i \le j} \max_{k \ge j} \frac{b_i + \dots + b_k}{k - i + 1} \quad (m < i, j, k)
-
-    to the right of the point label ``m``, where :math:`b_j` is the risk that label ``j`` removes; likewise to
-    the left. The paper has no such rule.
-
-    Parameters
-    ----------
-    point : {"mode", "bayes", "median", "given"}
-        The label that intervals grow from; see :class:`~ordinalrisk.growth.GrowthRule`.
-
-    Examples
-    --------
-    The last two labels are worth more together than the first of them alone, and join together.
-
-    >>> FrontierGrowth().levels([[0.25, 0.5, 0.0, 0.25]])
-    array([[0.25 ,   inf, 0.125, 0.125]])
-    """
-
-    name: ClassVar[str] = "frontier"
-
-    def level_range(self, costs: CostTable) -> tuple[float, float]:
-        """A slope is at most the largest gain of one label."""
-        return 0.0, float(max(costs.gains.left.max(), costs.gains.right.max()))
-
-
-@dataclass(frozen=True)
-class AdaptiveGrowth(GrowthRule):
-    r"""The frontier's intervals, but the level is the model's own risk :math:`R(l, u)` before a label joins.
-
-    .. math:: R(l, u) = \sum_{i < l} p_i G[i, l] + \sum_{i > u} p_i G[i, u]
-
-    The plug-in of the paper's oracle rules (Eq. 6 and 10): it evens out the model's risk from row to row.
-
-    Parameters
-    ----------
-    point : {"mode", "bayes", "median", "given"}
-        The label that intervals grow from; see :class:`~ordinalrisk.growth.GrowthRule`.
-
-    References
-    ----------
-    Xu, Guo, Wei. Conformal Risk Control for Ordinal Classification. UAI 2023: Eq. 6 and 10.
-
-    Examples
-    --------
-    >>> AdaptiveGrowth().levels([[0.25, 0.5, 0.0, 0.25]])
-    array([[0.5 ,  inf, 0.25, 0.25]])
-    """
-
-    name: ClassVar[str] = "adaptive"
+    note: ClassVar[str] = "adds one label at a time, on the side that removes more risk"
 
 
 @dataclass(frozen=True)
 class RankedProbabilityGrowth(GrowthRule):
-    r"""Minus the ranked probability score; no loss takes part.
+    r"""Minus the ranked probability score; the loss does not matter.
 
     .. math:: e_j = -\sum_k (F_k - 1\{j \le k\})^2, \qquad F_k = p_0 + \dots + p_k
 
@@ -271,20 +278,22 @@ class RankedProbabilityGrowth(GrowthRule):
 
     point: str = "median"
     name: ClassVar[str] = "rps"
+    note: ClassVar[str] = "by ranked probability score, around the median"
     uses_loss: ClassVar[bool] = False
 
     def level_range(self, costs: CostTable) -> tuple[float, float]:
-        """A score is a sum of ``K - 1`` squares."""
+        """Return the range of minus a sum of ``K - 1`` squares."""
         return 1.0 - costs.n_classes, 0.0
 
 
 GROWTH_RULES: dict[str, type[GrowthRule]] = {
-    rule.name: rule for rule in (PaperGrowth, FrontierGrowth, AdaptiveGrowth, RankedProbabilityGrowth)
+    rule.name: rule for rule in (FrontierGrowth, AdaptiveGrowth, PaperGrowth, RankedProbabilityGrowth)
 }
+"""Every growth rule by its name: the command line, comparisons, reports and tests read this list."""
 
 
 def as_growth(growth: Any) -> GrowthRule:
-    """The growth rule meant by a :class:`GrowthRule` or a name."""
+    """Return the growth rule meant by a :class:`GrowthRule` or a name."""
     if isinstance(growth, GrowthRule):
         return growth
     if isinstance(growth, str) and growth in GROWTH_RULES:
@@ -293,13 +302,13 @@ def as_growth(growth: Any) -> GrowthRule:
 
 
 def require_valid(proba: NDArray[Any]) -> None:
-    """Refuse rows that are no probability vectors, in the time that it takes to predict them."""
+    """Raise an error if a row is not a probability vector; as fast as a prediction."""
     costs = CostTable.of(as_loss("coverage"), proba.shape[1])
     FrontierGrowth().intervals(proba, costs, np.inf, None)
 
 
 def _backend(proba: Any) -> Any:
-    """The kernels for rows that are where these are."""
+    """Return the kernels for the machine that holds the rows."""
     if on_device(proba):
         try:
             from ordinalrisk.growth.kernels import gpu
@@ -312,14 +321,3 @@ def _backend(proba: Any) -> Any:
     from ordinalrisk.growth.kernels import cpu
 
     return cpu
-
-
-def _checked(
-    kernel: Callable[Parameters, Result], /, *args: Parameters.args, **kwargs: Parameters.kwargs
-) -> Result:
-    try:
-        return kernel(*args, **kwargs)
-    except InvalidRow as found:
-        proba: Any = args[0]
-        row = found.args[0]
-    raise_invalid_row(proba, row)

@@ -1,4 +1,4 @@
-"""Arrays of any library as numpy arrays, and the number types they may have."""
+"""Convert arrays of any library to numpy, and name the number types they may have."""
 
 from __future__ import annotations
 
@@ -10,21 +10,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 SUM_TOLERANCE = {"float64": 1e-5, "float32": 1e-5, "float16": 1e-3, "bfloat16": 8e-3}
-"""How far a row's sum may be from 1: the rounding of a softmax in that number type, with room."""
+"""The largest distance of the sum of a row from 1: more than the rounding of a softmax in that type."""
 
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
-"""The upper half of a float32, which numpy has no type for."""
+"""A float of 16 bits, the upper half of a float32. Numpy has no type for it."""
 
 _NAMES = {np.dtype(name): name for name in ("float64", "float32", "float16")} | {BFLOAT16: "bfloat16"}
 
 
+def library_of(values: Any) -> str:
+    """Return the package that the type of ``values`` comes from, without importing it."""
+    return type(values).__module__.partition(".")[0]
+
+
+def is_dask(values: Any) -> bool:
+    return library_of(values) == "dask"
+
+
+def is_lazy_set(sets: Any) -> bool:
+    """Return whether ``sets`` is a ``LazyIntervalSet``."""
+    return type(sets).__module__ == "ordinalrisk.execution.dask.lazy_sets"
+
+
 def number_type(proba: NDArray[Any]) -> str:
-    """The name of the number type: a key of ``SUM_TOLERANCE``."""
+    """Return the name of the number type, a key of ``SUM_TOLERANCE``."""
     return _NAMES[proba.dtype]
 
 
 def widened(proba: NDArray[Any]) -> NDArray[Any]:
-    """16-bit floats as float32, exactly; others as they are."""
+    """Return 16-bit floats as float32, exactly; return other arrays unchanged."""
     if proba.dtype == BFLOAT16:
         bits: NDArray[np.uint32] = proba["bfloat16"].astype(np.uint32)
         return (bits << 16).view(np.float32)
@@ -32,7 +46,7 @@ def widened(proba: NDArray[Any]) -> NDArray[Any]:
 
 
 def to_numpy(values: Any, name: str) -> NDArray[Any]:
-    """``values`` as a numpy array of whatever shape and type; no library is imported for it."""
+    """Return ``values`` as a numpy array of any shape and type, without importing its library."""
     try:
         return _to_numpy(values, name)
     except (TypeError, RuntimeError) as error:
@@ -44,11 +58,11 @@ def _to_numpy(values: Any, name: str) -> NDArray[Any]:
         return values
     if values is None:
         raise ValueError(
-            f"{name} is None; pass its values. A column that does not exist is None if read with get."
+            f"{name} is None; pass its values. If it was read with get(), the column may not exist."
         )
     if isinstance(values, str | bytes):
         raise ValueError(f"{name} must hold a value for each row; got the text {values!r}.")
-    library = type(values).__module__.partition(".")[0]
+    library = library_of(values)
     if library == "torch":
         if values.device.type != "cpu":
             raise ValueError(f"{name} is on device {values.device}; move it with {name}.cpu() first.")
@@ -70,13 +84,10 @@ def _to_numpy(values: Any, name: str) -> NDArray[Any]:
                 )
             matrix[:, k] = numbers
         return matrix
-    if library == "pandas" and hasattr(values, "columns"):
-        array = values.to_numpy()
-        return array
     if library == "dask":
         raise ValueError(
-            f"{name} is a dask collection, which calibrate, predict_set and metrics take if all else are "
-            f"such collections too; here pass {name}.compute()."
+            f"{name} is a dask collection. calibrate, predict_set and metrics take one if all their inputs "
+            f"are dask collections; here pass {name}.compute()."
         )
     if library == "polars" and hasattr(values, "collect"):
         raise ValueError(f"{name} is a lazy frame; pass {name}.collect().")
@@ -100,15 +111,7 @@ def _to_numpy(values: Any, name: str) -> NDArray[Any]:
 
 
 def as_floats(array: NDArray[Any]) -> NDArray[np.float64] | None:
-    """Numbers as float64, missing ones as NaN; None if there is anything else, such as text or dates.
-
-    Examples
-    --------
-    >>> as_floats(np.array([1, None, Decimal("0.5")], object))
-    array([1. , nan, 0.5])
-    >>> as_floats(np.array(["0.5", 1], object)) is None
-    True
-    """
+    """Return numbers as float64 and missing values as NaN, or None if there is text, a date or the like."""
     if array.dtype.kind in "biuf":
         return array.astype(np.float64)
     if array.dtype != object:
@@ -127,5 +130,5 @@ def as_floats(array: NDArray[Any]) -> NDArray[np.float64] | None:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value stands for none: None, NaN, pandas' NA or NaT."""
+    """Return whether a value is missing: None, NaN, or pandas' NA or NaT."""
     return value is None or type(value).__name__ == "NAType" or bool(value != value)

@@ -1,6 +1,6 @@
-"""Tensors on a GPU: where what is done with them differs from arrays on the host.
+"""Operations on tensors on a GPU that differ from those on numpy arrays.
 
-torch is imported by what gets a tensor, and so is there already.
+Torch is imported inside functions that receive a tensor, so it is loaded already.
 """
 
 from __future__ import annotations
@@ -10,26 +10,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ordinalrisk.inputs.arrays import library_of
+
 if TYPE_CHECKING:
     import torch
 
 
 DEVICE_TYPES = {"cuda"}
-"""What torch calls the devices that :mod:`ordinalrisk.growth.kernels.gpu` has kernels for."""
+"""The device types, in torch's words, for which :mod:`ordinalrisk.growth.kernels.gpu` has kernels."""
 
 
 def on_device(values: Any) -> bool:
-    """Whether ``values`` is a tensor on a GPU."""
-    return type(values).__module__.partition(".")[0] == "torch" and values.device.type in DEVICE_TYPES
+    return library_of(values) == "torch" and values.device.type in DEVICE_TYPES
 
 
 def to_host(values: Any) -> Any:
-    """An array on the host, if ``values`` is a tensor on a GPU; else ``values`` itself."""
+    """Copy a tensor on a GPU to a numpy array; return anything else unchanged."""
     return values.cpu().numpy() if on_device(values) else values
 
 
-def beside(proba: Any, indices: Any, name: str) -> Any:
-    """``indices`` where ``proba`` is; from the host to a device, never back in silence."""
+def to_device_of(proba: Any, indices: Any, name: str) -> Any:
+    """Move ``indices`` to the device of ``proba``; refuse to move them from a GPU to the host."""
     if on_device(proba):
         import torch
 
@@ -38,28 +39,38 @@ def beside(proba: Any, indices: Any, name: str) -> Any:
         return torch.tensor(indices, device=proba.device)
     if on_device(indices):
         raise ValueError(
-            f"{name} is on device {indices.device}, the rows are not; move it with {name}.cpu()."
+            f"{name} is on device {indices.device}, but the rows are not; move it with {name}.cpu()."
         )
     return indices
 
 
 def class_indices(y: torch.Tensor, classes: NDArray[Any]) -> torch.Tensor:
-    """The position of each label in ``classes``, -1 for one that is not there."""
+    """Return the position of each label in ``classes``, or -1 for an unknown label."""
     import torch
 
     if classes.dtype.kind not in "biuf" or y.is_complex():
         return torch.full(y.shape, -1, device=y.device)
     order = np.argsort(classes)
     whole = classes.dtype.kind in "biu" and not y.is_floating_point()
+    if whole and np.array_equal(classes, np.arange(len(classes))) and _are_below(len(classes), y.long()):
+        return y.long()
     known = torch.tensor(classes[order].astype(np.int64 if whole else np.float64), device=y.device)
     wanted = y.long() if whole else y.double()
-    place = torch.searchsorted(known, wanted).clamp_(max=len(classes) - 1)
-    found = torch.tensor(order, device=y.device)[place]
-    return torch.where(known[place] == wanted, found, -1)
+    place = torch.searchsorted(known, wanted.contiguous()).clamp_(max=len(classes) - 1)
+    indices = torch.tensor(order, device=y.device)[place]
+    return torch.where(known[place] == wanted, indices, -1)
+
+
+def _are_below(end: int, numbers: torch.Tensor) -> bool:
+    """Return whether all numbers are in ``0 .. end - 1``, in one pass."""
+    if not len(numbers):
+        return True
+    least, largest = numbers.aminmax()
+    return int(least) >= 0 and int(largest) < end
 
 
 def labels_at(indices: torch.Tensor, classes: NDArray[Any]) -> Any:
-    """The labels at ``indices``: a tensor if they are numbers, else an array on the host."""
+    """Return the labels at ``indices``: a tensor if labels are numbers, else an array on the host."""
     if classes.dtype.kind not in "biuf":
         return classes[to_host(indices)]
     import torch

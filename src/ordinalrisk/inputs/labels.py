@@ -1,4 +1,4 @@
-"""Labels: which classes there are, in what order, and which of them each row has."""
+"""Check classes and labels: the classes in order, and the class of each row."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.inputs import device
-from ordinalrisk.inputs.arrays import is_missing, to_numpy, widened
+from ordinalrisk.inputs.arrays import is_missing, library_of, to_numpy, widened
 from ordinalrisk.inputs.device import on_device, to_host
-from ordinalrisk.inputs.matrix import RowError
+from ordinalrisk.inputs.matrix import RowError, as_matrix
 from ordinalrisk.inputs.numbers import is_written_as_number
 
 Classes = NDArray[Any]
 
 
 def as_classes(classes: Any, name: str = "classes") -> Classes:
-    """The classes as a one-dimensional array of distinct labels, in the order given."""
-    if isinstance(classes, list | tuple):  # as they are: numpy would turn numbers among strings into strings
+    """Return the classes as a one-dimensional array of distinct labels, in the order given."""
+    if isinstance(classes, list | tuple):  # numpy would turn numbers among strings into strings
         items: Any = [label.item() if isinstance(label, np.generic) else label for label in classes]
     elif classes is None or isinstance(classes, str | bytes) or np.ma.is_masked(classes):
         items = None
@@ -38,38 +38,40 @@ def as_classes(classes: Any, name: str = "classes") -> Classes:
         raise ValueError(f"{name} must be distinct; {repeated[0]!r} is there more than once.")
     kinds = {type(label) for label in items}
     array = np.array(items, dtype=None if len(kinds) == 1 else object)
-    if kinds == {int} and array.dtype.kind == "f":  # of which large whole numbers would be rounded
+    if kinds == {int} and array.dtype.kind == "f":  # which would round large whole numbers
         return np.array(items, object)
     return array
 
 
 def ordered_categories(y: Any) -> list[Any] | None:
-    """Categories that carry an order: an ordered pandas categorical's, a polars Enum's."""
+    """Return the categories of an ordered pandas categorical or a polars Enum; None for anything else."""
     dtype = getattr(y, "dtype", None)
     categories = getattr(dtype, "categories", None)
     if categories is None:
         return None
-    library = type(y).__module__.partition(".")[0]
-    if library == "polars":
+    if library_of(y) == "polars":
         return list(categories) if type(dtype).__name__ == "Enum" else None
     return list(categories) if getattr(dtype, "ordered", False) else None
 
 
 def resolve_classes(classes: Any, y: Any, n_classes: int) -> Classes:
-    """The classes in order: those given, else those that ``y`` itself brings, else ``0 .. K-1``."""
-    brought = ordered_categories(y)
+    """Return the classes in order: those given, else the ordered categories of ``y``, else ``0 .. K-1``."""
+    categories = ordered_categories(y)
     if classes is None:
-        resolved = np.arange(n_classes) if brought is None else as_classes(brought)
+        resolved = np.arange(n_classes) if categories is None else as_classes(categories)
     else:
         resolved = as_classes(classes)
-        if brought is not None and list(brought) != resolved.tolist():
+        if categories is not None and categories != resolved.tolist():
             raise ValueError(
-                f"classes={resolved.tolist()} differ from the ordered categories of y, {list(brought)}; "
+                f"classes={resolved.tolist()} differ from the ordered categories of y, {categories}; "
                 "give one of them."
             )
     if len(resolved) != n_classes:
+        looks = getattr(y, "shape", None) == (n_classes,) and n_classes > len(resolved)
+        remedy = " If proba has a column for each row of y, pass proba.T." if looks else ""
         raise ValueError(
             f"proba has {n_classes} columns, but there are {len(resolved)} classes: {resolved.tolist()}."
+            f"{remedy}"
         )
     return resolved
 
@@ -77,18 +79,24 @@ def resolve_classes(classes: Any, y: Any, n_classes: int) -> Classes:
 def class_indices(
     y: Any, classes: Classes, n_rows: int, name: str = "y", remedy: str = ""
 ) -> NDArray[np.int64]:
-    """The position of each label of ``y`` in ``classes``; without a copy for integers ``0 .. K-1``."""
+    """Return the position of each label in ``classes``, without a copy for integers ``0 .. K-1``."""
     labels: Any = y if on_device(y) else widened(to_numpy(y, name))
     if (shape := tuple(labels.shape)) != (n_rows,):
         raise ValueError(
             f"{name} must have one label for each of the {n_rows} rows of proba; got shape {shape}."
+            f"{_other_shape(shape, (n_rows, len(classes)), name)}"
+        )
+    if n_rows and len(classes) > 2 and _are_booleans(labels, classes):
+        raise ValueError(
+            f"{name} holds True and False, but there are {len(classes)} classes: {classes.tolist()}. Pass "
+            "the class of each row, not whether it has one of them."
         )
     if on_device(labels):
         indices: Any = device.class_indices(labels, classes)
     elif labels.dtype.kind in "biuf" and classes.dtype.kind in "biuf" and _exact_as_floats(classes):
         indices = _numeric_indices(labels, classes)
     elif labels.dtype.kind in "mM" and classes.dtype.kind not in "mMO":
-        raise ValueError(f"{name} holds {labels.dtype.name}, times; the classes are {classes.tolist()}.")
+        raise ValueError(f"{name} holds times ({labels.dtype.name}); the classes are {classes.tolist()}.")
     else:
         position = {label: k for k, label in enumerate(classes.tolist())}
         indices = np.array([position.get(label, -1) for label in _hashable(labels, name)], np.int64)
@@ -97,6 +105,8 @@ def class_indices(
         label = labels[row].item() if hasattr(labels[row], "item") else labels[row]
         if is_missing(label):
             remedy = " A label is missing there: leave the row out."
+        elif (meant := _meant(label, classes)) is not None:
+            remedy = f" Did you mean {meant!r}? Labels and classes must be written alike."
         elif _are_positions(labels, classes):
             remedy = f" If these are positions, pass np.array(classes)[{name}]."
         raise RowError(
@@ -108,34 +118,75 @@ def class_indices(
     return known
 
 
+def _meant(label: Any, classes: Classes) -> Any:
+    """Return the class that is written like a label but for case, spaces, or quotes around a number."""
+    if isinstance(label, float) and label.is_integer():
+        label = int(label)
+    text = str(label).strip().casefold()
+    return next((each for each in classes.tolist() if str(each).strip().casefold() == text), None)
+
+
+def _other_shape(shape: tuple[int, ...], of_proba: tuple[int, int], name: str) -> str:
+    """Say what to pass instead of labels, or scores, of a shape that is often passed by mistake."""
+    n_rows, n_classes = of_proba
+    if shape == (n_classes,):
+        return f" If proba has a row for each class and a column for each label of {name}, pass proba.T."
+    if shape == (n_rows, 1):
+        return f" Pass its one column: {name}.ravel() of an array, {name}.iloc[:, 0] of a pandas frame."
+    if shape == of_proba:
+        return f" If a 1 in each row marks its class, pass {name}.argmax(axis=1)."
+    return ""
+
+
+def _are_booleans(labels: Any, classes: Classes) -> bool:
+    if str(labels.dtype) in ("bool", "torch.bool"):
+        return not any(isinstance(label, bool) for label in classes.tolist())
+    if (
+        on_device(labels)
+        or labels.dtype != object
+        or not labels.size
+        or not isinstance(labels[0], bool | np.bool_)
+    ):
+        return False
+    known = {type(label) for label in classes.tolist()}
+    return not known & {bool} and all(isinstance(label, bool | np.bool_) for label in labels.tolist())
+
+
+def labelled_matrix(proba: Any, y: Any, classes: Any) -> tuple[NDArray[Any], NDArray[np.int64], Classes]:
+    """Check rows on the host; return their probabilities, the position of each label, and the classes."""
+    matrix = as_matrix(to_numpy(proba, "proba"))
+    ordered = resolve_classes(classes, y, matrix.shape[1])
+    require_column_order(proba, ordered)
+    return matrix, class_indices(y, ordered, len(matrix)), ordered
+
+
 def _are_positions(labels: Any, classes: Classes) -> bool:
-    """Whether labels are whole numbers from 0 up where the classes have names."""
     if on_device(labels) or labels.dtype.kind not in "iu" or classes.dtype.kind in "biuf":
         return False
     return bool(labels.min() >= 0 and labels.max() < len(classes))
 
 
 def require_column_order(proba: Any, classes: Classes) -> None:
-    """Refuse a frame with columns that are named like the classes but stand in another order.
+    """Raise an error if the columns of a frame are named like the classes but in another order.
 
-    A column is named like a class if its name is that of the class, or if all names have the same text before
-    and after that of the class, as in ``p_low, p_high``; capitals do not matter unless they tell two names
-    apart. Where whole numbers are the classes, columns must not differ by whole numbers in no order, as in
-    ``p3, p1, p2``.
+    A column matches a class if it has its name, or if all columns have the same text before and after the
+    name, as in ``p_low, p_high``; case only matters if it is the only difference between two names. If the
+    classes are whole numbers, numbers in the column names must rise or fall, unlike ``p3, p1, p2``.
     """
-    pyarrow = type(proba).__module__.startswith("pyarrow")
+    pyarrow = library_of(proba) == "pyarrow"
     names = getattr(proba, "column_names" if pyarrow else "columns", None)
     if names is None:
         return
     columns, labels = [str(name) for name in names], [str(label) for label in classes]
     if len(columns) != len(labels):
         return
-    for found, wanted in ((columns, labels), (_folded(columns), _folded(labels))):
-        orders = _orders_by_name(found, wanted) if len({*found}) == len(found) else []
-        if found in orders:
+    for fold in (str, str.casefold):
+        folded = [fold(name) for name in columns]
+        orders = _orders_by_name(folded, [fold(label) for label in labels])
+        if folded in orders:
             return
         if orders:
-            by_name = dict(zip(found, list(names), strict=True))
+            by_name = dict(zip(folded, names, strict=True))
             order = [by_name[name] for name in orders[0]]
             pick = f"proba.select({order})" if pyarrow else f"proba[{order}]"
             raise ValueError(
@@ -143,21 +194,17 @@ def require_column_order(proba: Any, classes: Classes) -> None:
                 f"pass {pick}."
             )
     _require_places(columns, labels)
-    if classes.dtype.kind in "iu" and _are_in_no_order(columns):
+    if classes.dtype.kind in "iu" and _are_unsorted(columns):
         raise ValueError(
-            f"The numbers in the columns of proba are in no order: {columns}. Put the columns into the order "
-            "of the classes; if they are in it, pass proba.to_numpy()."
+            f"The numbers in the columns of proba neither rise nor fall: {columns}. Put the columns into the "
+            "order of the classes; if they are in that order already, pass proba.to_numpy()."
         )
 
 
-def _folded(names: list[str]) -> list[str]:
-    return [name.casefold() for name in names]
-
-
 def _require_places(columns: list[str], labels: list[str]) -> None:
-    """Refuse a column that is named like a class and stands in the place of another one.
+    """Raise an error if a column has the name of one class and the position of another.
 
-    Numbers are no names: columns 1 to 5 may well hold the labels 0 to 4.
+    Numbers do not count as names: columns 1 to 5 may hold the labels 0 to 4.
     """
     for place, name in enumerate(columns):
         if name in labels and labels[place] != name and not is_written_as_number(name.lstrip("-")):
@@ -168,7 +215,9 @@ def _require_places(columns: list[str], labels: list[str]) -> None:
 
 
 def _orders_by_name(columns: list[str], labels: list[str]) -> list[list[str]]:
-    """The columns in the order of the classes, for each text around the classes that makes their names."""
+    """Return the columns in class order, for each prefix and suffix that turns classes into their names."""
+    if len({*columns}) < len(columns):
+        return []
     extra, rest = divmod(sum(map(len, columns)) - sum(map(len, labels)), max(len(labels), 1))
     if extra < 0 or rest:
         return []
@@ -178,10 +227,10 @@ def _orders_by_name(columns: list[str], labels: list[str]) -> list[list[str]]:
     return [order for order in orders if sorted(order) == wanted]
 
 
-def _are_in_no_order(columns: list[str]) -> bool:
-    """Whether names differ by whole numbers alone, and these neither rise nor fall."""
-    found = [re.fullmatch(r"(\D*)(\d{1,9})(\D*)", name) for name in columns]
-    parts = [match.groups() for match in found if match]
+def _are_unsorted(columns: list[str]) -> bool:
+    """Return whether names differ by whole numbers only, and these neither rise nor fall."""
+    matches = [re.fullmatch(r"(\D*)(\d{1,9})(\D*)", name) for name in columns]
+    parts = [match.groups() for match in matches if match]
     if len(parts) != len(columns) or len({(before, after) for before, _, after in parts}) > 1:
         return False
     numbers = [int(number) for _, number, _ in parts]
@@ -192,7 +241,7 @@ def _hashable(labels: NDArray[Any], name: str) -> list[Any]:
     items: list[Any] = labels.tolist()
     for row, label in enumerate(items):
         if not _is_label(label):
-            raise ValueError(f"{name}[{row}] is {label!r}, which is no label.")
+            raise ValueError(f"{name}[{row}] is {label!r}, which is not a label.")
     return items
 
 
@@ -201,18 +250,16 @@ def _is_label(value: Any) -> bool:
 
 
 def _exact_as_floats(classes: Classes) -> bool:
-    """Whether numbers of any type can be compared with the classes without rounding two of them to one."""
+    """Return whether all classes are exact as floats, so that numbers of any type compare with them."""
     return bool(len(classes)) and bool((np.abs(classes.astype(np.float64)) < 2**53).all())
 
 
 def _numeric_indices(labels: NDArray[Any], classes: Classes) -> NDArray[np.int64]:
     K = len(classes)
-    if labels.dtype.kind in "iu" and len(labels) and np.array_equal(classes, np.arange(K)):
-        indices = labels.astype(np.int64, copy=False)
-        if labels.min() >= 0 and labels.max() < K:
-            return indices
-        return np.where((labels >= 0) & (labels < K), indices, -1)
+    places = labels.dtype.kind in "iu" and len(labels) and np.array_equal(classes, np.arange(K))
+    if places and labels.min() >= 0 and labels.max() < K:
+        return labels.astype(np.int64, copy=False)
     order = np.argsort(classes)
     place = np.searchsorted(classes[order], labels)
-    found = order[np.minimum(place, K - 1)]
-    return np.where(classes[found] == labels, found, -1)
+    indices = order[np.minimum(place, K - 1)]
+    return np.where(classes[indices] == labels, indices, -1)

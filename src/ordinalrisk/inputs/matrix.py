@@ -1,4 +1,4 @@
-"""Probabilities as a matrix, and what is wrong with a row that is not a probability vector."""
+"""Check that probabilities are a matrix, and explain what is wrong with a row."""
 
 from __future__ import annotations
 
@@ -10,18 +10,25 @@ from numpy.typing import NDArray
 from ordinalrisk.inputs.arrays import BFLOAT16, SUM_TOLERANCE, as_floats, to_numpy, widened
 from ordinalrisk.inputs.device import on_device, to_host
 
+_FLOATS = (np.float32, np.float64, np.float16, BFLOAT16)
+
 
 def as_matrix(values: Any, name: str = "proba", fewest: int = 2) -> Any:
-    """``values`` as a two-dimensional array of floats, without a copy wherever that is possible.
+    """Return ``values`` as a two-dimensional array of floats, without a copy if possible.
 
-    Takes numpy arrays, nested lists, pandas and polars frames, pyarrow tables and torch tensors. Floats of
-    16, 32 and 64 bits stay as they are; other numbers become float64.
+    It accepts numpy arrays, nested lists, pandas and polars frames, pyarrow tables and torch tensors. Floats
+    of 16, 32 and 64 bits keep their type; other numbers become float64.
     """
     array: Any = values.detach() if on_device(values) else to_numpy(values, name)
     shape = tuple(array.shape)
     if array.ndim != 2:
+        both = (
+            f" For one row pass [{name}]; for two classes pass both columns, as in np.column_stack([1 - "
+            f"{name}, {name}])."
+        )
         raise ValueError(
             f"{name} must have shape (n_rows, n_classes), one column for each class; got shape {shape}."
+            f"{both if array.ndim == 1 else ''}"
         )
     if shape[0] == 0:
         raise ValueError(f"{name} has no rows; got shape {shape}.")
@@ -33,26 +40,28 @@ def as_matrix(values: Any, name: str = "proba", fewest: int = 2) -> Any:
         if not array.is_complex() and not array.is_floating_point():
             return array.double()
         raise ValueError(f"{name} must hold numbers of 16, 32 or 64 bits; got {array.dtype}.")
-    if array.dtype in (np.float32, np.float64, np.float16, BFLOAT16):
+    if array.dtype in _FLOATS:
         return array
+    if not array.dtype.isnative and array.dtype.newbyteorder() in _FLOATS:
+        return array.astype(array.dtype.newbyteorder())
     if (floats := as_floats(array)) is None:
         raise ValueError(f"{name} must hold numbers; got an array of type {array.dtype}.")
     return floats
 
 
-class RowError(ValueError):
-    """What is wrong with one row, in words and in parts: who read the row elsewhere can say where.
+def softmax_of_rows(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(over="ignore", under="ignore"):  # to minus infinity, whose exponential is 0
+        e = np.exp(logits - logits.max(axis=1, keepdims=True))
+    proba: NDArray[np.float64] = e / e.sum(axis=1, keepdims=True)
+    return proba
 
-    Attributes
-    ----------
-    row : int
-        Its position.
-    column : int or None
-        The first wrong column, if one is to blame.
-    value : object
-        What was found there, or the sum of a row that does not sum to 1.
-    looks_like : {"percentages", "logits", "cumulative"} or None
-        What the row seems to be instead.
+
+class RowError(ValueError):
+    """An error in one row; readers of files use its attributes to name the place of the row.
+
+    ``value`` is the wrong value, or the sum of a row that does not sum to 1, and ``column`` the first wrong
+    column, if the error is in one. A row that is not probabilities may look like "percentages", "logits" or
+    "cumulative" ones.
     """
 
     def __init__(
@@ -63,7 +72,7 @@ class RowError(ValueError):
 
 
 def raise_invalid_row(proba: NDArray[Any], row: int) -> NoReturn:
-    """Say what is wrong with a row that is no probability vector."""
+    """Raise an error that says why a row is not a probability vector."""
     p = to_host(proba[row].double()) if on_device(proba) else widened(proba[[row]])[0].astype(np.float64)
     wrong = ~(np.isfinite(p) & (p >= 0))
     if wrong.any():

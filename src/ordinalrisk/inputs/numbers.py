@@ -1,9 +1,8 @@
-"""Numbers as they were written: ``0.29`` is 29/100, not the nearest binary fraction.
+"""Exact numbers: ``0.29`` is 29/100, not the nearest binary fraction.
 
-A guarantee is decided by comparing a total loss with a budget. Both are rationals here, so that no
-rounding and no tolerance takes part in the decision.
-
-Exact numbers can be small to write and large to compute with, so those that come from outside have limits.
+A guarantee compares a total loss with a budget. Both are rationals, so neither rounding nor a
+tolerance decides. A short text such as ``1e999999`` is a huge number to compute with, so numbers from outside
+have limits.
 """
 
 from __future__ import annotations
@@ -12,17 +11,18 @@ import math
 import re
 from decimal import Context, Decimal
 from fractions import Fraction
+from operator import index
 from typing import Any
 
 import numpy as np
 
 Number = int | float | Fraction | Decimal
 
-MOST_DIGITS = 4_300  # in a whole number, above and below the bar of a ratio; Python reads no more from text
+MOST_DIGITS = 4_300  # of a whole number, a numerator or a denominator; Python reads no more from text
 LARGEST_EXPONENT = 1_000  # of ten: beyond all floats
-LARGEST_POWER = 100  # of a distance: already only the farthest misses count
-MOST_CLASSES = 5_000  # a cost table of so many takes about a gigabyte
-MOST_ROWS = 10**12  # floats hold all whole numbers up to some thousand times that
+LARGEST_POWER = 100  # of a distance: with a larger power only the farthest misses would count
+MOST_CLASSES = 5_000  # their cost table takes about a gigabyte
+MOST_ROWS = 10**12  # floats are exact up to about a thousand times that
 _MOST_BITS = 20_000  # of a cost as a whole number of units
 _MOST_BITS_IN_ALL = 2**31  # of all distinct costs of a table
 _TOO_LONG = 10**MOST_DIGITS
@@ -33,27 +33,19 @@ _NUMBER = re.compile(r"[+-]?(?:\d+/\d+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?(\d+))?)",
 
 
 def as_fraction(value: Any, name: str = "value") -> Fraction:
-    """The rational that ``value`` spells out in decimals.
+    """Return the rational that the decimals of ``value`` mean, up to 4,300 digits and ten to the 1,000.
 
-    Numbers may have up to 4,300 digits and an exponent of ten of up to 1,000.
-
-    Examples
-    --------
-    >>> as_fraction(0.29)
-    Fraction(29, 100)
-    >>> as_fraction("1/3")
-    Fraction(1, 3)
-    >>> as_fraction("1e999999999", "alpha")
-    Traceback (most recent call last):
-    ValueError: alpha is too long a number: at most 4300 digits and an exponent of ten up to 1000 are allowed.
+    >>> as_fraction(0.29), as_fraction("1/3")
+    (Fraction(29, 100), Fraction(1, 3))
     """
     if isinstance(value, int | Fraction) and not isinstance(value, bool):
         return _not_too_long(Fraction(value), name)
     text = str(value)
-    found = _NUMBER.fullmatch(text)
-    if found is None:
-        raise ValueError(f"{name} must be a finite number; got {value!r:.100}.")
-    exponent = (found[1] or "").lstrip("0")
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        percent = " Write 5 % as 0.05." if text.rstrip().endswith("%") else ""
+        raise ValueError(f"{name} must be a finite number; got {value!r:.100}.{percent}")
+    exponent = (match[1] or "").lstrip("0")
     if len(exponent) > 4 or int(exponent or 0) > LARGEST_EXPONENT:
         raise _too_long(name)
     if max(map(len, re.split("[./eE]", text))) > MOST_DIGITS + 1:
@@ -67,13 +59,13 @@ def as_fraction(value: Any, name: str = "value") -> Fraction:
 
 
 def ratio(value: Number) -> tuple[int, int]:
-    """The rational that ``value`` spells out, not always in lowest terms: a short way for many floats.
+    """Return numerator and denominator of ``value``, not always in lowest terms; fast for floats.
 
-    Examples
-    --------
     >>> ratio(0.29), ratio(1e-7), ratio(2.5e20), ratio(Fraction(1, 3))
     ((29, 100), (1, 10000000), (250000000000000000000, 1), (1, 3))
     """
+    if isinstance(value, Fraction):
+        return value.as_integer_ratio()
     if type(value) is float:
         mantissa, _, exponent = repr(value).partition("e")
         whole, _, decimals = mantissa.partition(".")
@@ -84,10 +76,8 @@ def ratio(value: Number) -> tuple[int, int]:
 
 
 def is_written_as_number(text: str) -> bool:
-    """Whether a text is a decimal or a ratio, however long.
+    """Return whether a text is a decimal or a ratio of any length.
 
-    Examples
-    --------
     >>> [is_written_as_number(text) for text in ("0.1", "1/3", "1e999999", "1_000", " 1", "nan")]
     [True, True, True, False, False, False]
     """
@@ -107,8 +97,22 @@ def _too_long(name: str) -> ValueError:
     )
 
 
+def is_whole(value: Any) -> bool:
+    """Return whether ``value`` is a whole number of any type; booleans are not."""
+    try:
+        index(value)
+    except TypeError:
+        return False
+    return not isinstance(value, bool)
+
+
+def checked_seed(seed: Any) -> int:
+    if not is_whole(seed) or seed < 0:
+        raise ValueError(f"random_state must be a whole number, 0 or larger; got {seed!r}.")
+    return int(seed)
+
+
 def require_classes(n_classes: int) -> None:
-    """Refuse a number of classes for which no cost table is made."""
     if not isinstance(n_classes, int | np.integer) or n_classes < 2:
         raise ValueError(f"A cost table needs at least two classes; got {n_classes!r}.")
     if n_classes > MOST_CLASSES:
@@ -118,7 +122,7 @@ def require_classes(n_classes: int) -> None:
 
 
 def require_bits(n_bits: int, n_numbers: int = 1) -> None:
-    """Refuse costs that take too many bits as whole numbers."""
+    """Raise an error if costs take too many bits as whole numbers."""
     if n_bits > _MOST_BITS or n_bits * n_numbers > _MOST_BITS_IN_ALL:
         most = min(_MOST_BITS, _MOST_BITS_IN_ALL // n_numbers)
         raise ValueError(
@@ -128,7 +132,7 @@ def require_bits(n_bits: int, n_numbers: int = 1) -> None:
 
 
 def as_number(value: Any, name: str = "value") -> Number:
-    """A plain Python number that spells out the same decimals as ``value``."""
+    """Return a Python number with the same decimals as ``value``."""
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
     if isinstance(value, np.integer):
@@ -138,7 +142,9 @@ def as_number(value: Any, name: str = "value") -> Number:
     if isinstance(value, str) and _FLOAT.fullmatch(value) and repr(near := float(value)) == value:
         return int(near) if near.is_integer() else near
     exact = as_fraction(value, name)
-    if isinstance(value, int | Fraction | Decimal):
+    if isinstance(value, Fraction):
+        return exact  # without what a subclass adds
+    if isinstance(value, int | Decimal):
         return value
     if isinstance(value, np.floating):
         return float(str(value))
@@ -152,20 +158,18 @@ def as_number(value: Any, name: str = "value") -> Number:
 
 
 def to_json(value: Number) -> int | float | str:
-    """A JSON value that :func:`from_json` turns back into the same number."""
+    """Return a JSON value that :func:`from_json` turns back into the same number."""
     return value if isinstance(value, int | float) else str(value)
 
 
 def from_json(value: Any) -> Number:
-    """The number that :func:`to_json` wrote."""
+    """Return the number that :func:`to_json` wrote."""
     return as_fraction(value) if isinstance(value, str) else as_number(value)
 
 
 def decimal_text(value: Fraction) -> str:
-    """A short decimal if ``value`` has one, else the ratio; an approximation of what is too long to write.
+    """Write a short decimal if ``value`` has one, else the ratio, or an approximation of a long ratio.
 
-    Examples
-    --------
     >>> decimal_text(Fraction(29, 100)), decimal_text(Fraction(1, 3)), decimal_text(Fraction(2))
     ('0.29', '1/3', '2')
     """
@@ -179,3 +183,13 @@ def decimal_text(value: Fraction) -> str:
         return str(value)
     short = _SIX_DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize()
     return f"about {short}".lower()
+
+
+def percent_text(share: Fraction) -> str:
+    """Write a share in percent, in decimals; with four digits if it has many.
+
+    >>> percent_text(Fraction(1, 10)), percent_text(Fraction(1, 200)), percent_text(Fraction(1, 3))
+    ('10 %', '0.5 %', '33.33 %')
+    """
+    exact = decimal_text(100 * share)
+    return f"{exact if exact.replace('.', '').isdigit() else f'{float(100 * share):.4g}'} %"

@@ -1,4 +1,4 @@
-"""The index of rows: inputs that both have one must agree on which row is which."""
+"""Compare the pandas indexes of inputs, which must name the same rows in the same order."""
 
 from __future__ import annotations
 
@@ -6,42 +6,14 @@ import warnings
 from collections import Counter
 from typing import Any
 
-from ordinalrisk.inputs.arrays import is_missing
+from ordinalrisk.inputs.arrays import is_missing, library_of
 
 
 def require_same_rows(stacklevel: int = 3, /, **inputs: Any) -> None:
-    """Compare the row indexes of inputs that are matched by position.
+    """Compare the first pandas index with those of the same length.
 
-    The first input with an index is compared with each other one of the same length. Inputs without an index,
-    such as arrays and lists, are taken as they stand.
-
-    Parameters
-    ----------
-    stacklevel : int
-        That of the warning; by default the caller of the function that checks its inputs.
-    **inputs
-        Each input by its name; None where it is not given.
-
-    Raises
-    ------
-    ValueError
-        If one index has the labels of the other in another order.
-
-    Warns
-    -----
-    UserWarning
-        If one index has other labels: the rows may correspond all the same, as after ``reset_index``.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> proba = pd.DataFrame({"no": [0.9, 0.2], "yes": [0.1, 0.8]}, index=["Ann", "Bob"])
-    >>> y = pd.Series(["yes", "no"], index=["Bob", "Ann"])
-    >>> require_same_rows(proba=proba, y=y.loc[proba.index])
-    >>> require_same_rows(proba=proba, y=y.to_numpy())
-    >>> require_same_rows(proba=proba, y=y)
-    Traceback (most recent call last):
-    ValueError: y has the index labels of proba in another order: row 0 is 'Bob' in y and 'Ann' in proba. ...
+    It is an error if another index has its labels in another order. It is a warning if the labels differ, as
+    after ``reset_index``: the rows may still correspond.
     """
     indexes = {name: index for name, values in inputs.items() if (index := row_index(values)) is not None}
     if len(indexes) < 2:
@@ -55,21 +27,41 @@ def require_same_rows(stacklevel: int = 3, /, **inputs: Any) -> None:
             continue
         row = [mine == other for mine, other in zip(here, there, strict=True)].index(False)
         where = f"row {row} is {here[row]!r} in {name} and {there[row]!r} in {first}"
-        as_it_stands = f"if the rows correspond as they stand, pass {name}.to_numpy(), which has no index"
+        by_position = f"if the rows correspond by position, pass {name}.to_numpy(), which has no index"
         if dict(Counter(here)) == dict(Counter(there)):
             align = f"Align the rows with {name}.loc[{first}.index]; " if expected.is_unique else ""
             raise ValueError(
                 f"{name} has the index labels of {first} in another order: {where}. "
-                f"{align}{as_it_stands if align else as_it_stands.capitalize()}."
+                f"{align}{by_position if align else by_position.capitalize()}."
             )
         warnings.warn(
             f"{name} has another index than {first}: {where}. Rows are matched by position, not by index; "
-            f"{as_it_stands}.",
+            f"{by_position}.",
             stacklevel=stacklevel,
         )
 
 
 def row_index(values: Any) -> Any:
-    """The index of a pandas frame or series, or of the sets of one; None for anything else."""
+    """Return the index of a pandas frame or series, or of the sets made from one; None for anything else."""
     index = getattr(values, "index", None)
-    return index if type(index).__module__.partition(".")[0] == "pandas" else None
+    return index if library_of(index) == "pandas" else None
+
+
+def index_columns(index: Any) -> dict[str, Any]:
+    """Return a pandas index as columns by name; none for one that only counts the rows from 0."""
+    if index is None or (type(index).__name__ == "RangeIndex" and index.name is None and _counts(index)):
+        return {}
+    if index.nlevels == 1:
+        return {"index" if index.name is None else str(index.name): _values(index)}
+    return {
+        f"level_{i}" if name is None else str(name): _values(index.get_level_values(i))
+        for i, name in enumerate(index.names)
+    }
+
+
+def _counts(index: Any) -> bool:
+    return bool(index.start == 0 and index.step == 1)
+
+
+def _values(index: Any) -> Any:
+    return index.to_numpy() if index.dtype.kind in "biufMm" else index.tolist()

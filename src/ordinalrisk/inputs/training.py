@@ -1,10 +1,8 @@
-"""What fitting a scikit-learn classifier needs: labels in order, rows held out, probabilities by class."""
+"""Checks for fitting a scikit-learn classifier: labels in order, and probabilities by class."""
 
 from __future__ import annotations
 
-import math
 import warnings
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,13 +13,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from ordinalrisk.inputs.device import to_host
 from ordinalrisk.inputs.labels import Classes, class_indices
 from ordinalrisk.inputs.matrix import as_matrix
-from ordinalrisk.inputs.numbers import as_fraction
-from ordinalrisk.inputs.row_names import RowNames
-from ordinalrisk.inputs.splitting import Rows, split_rows
+
+Rows = NDArray[np.int64]
 
 
 def require_probabilities(estimator: Any) -> None:
-    """Raise if the estimator has no ``predict_proba``."""
     if not hasattr(estimator, "predict_proba"):
         raise ValueError(
             f"{estimator!r} has no predict_proba, but prediction sets need class probabilities; use "
@@ -30,7 +26,6 @@ def require_probabilities(estimator: Any) -> None:
 
 
 def sorted_labels(y: NDArray[Any]) -> Classes:
-    """Return the distinct labels, sorted."""
     try:
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
@@ -43,7 +38,7 @@ def sorted_labels(y: NDArray[Any]) -> Classes:
 
 
 def warn_if_alphabetical(classes: Classes) -> None:
-    """Warn that text labels are in alphabetical order, which is rarely that of the scale."""
+    """Warn that text labels are in alphabetical order, which is rarely the order of the scale."""
     if len(classes) > 2 and any(isinstance(label, str) for label in classes.tolist()):
         warnings.warn(
             f"The labels are text and are in alphabetical order, {classes.tolist()}; name their order on "
@@ -75,33 +70,3 @@ def ordered_probabilities(estimator: Any, X: Any, classes: Classes) -> NDArray[A
     ordered = np.zeros((len(proba), len(classes)), proba.dtype)
     ordered[:, column] = proba
     return ordered
-
-
-def held_out_and_training(n_rows: int, size: Any, clusters: Any, random_state: int) -> tuple[Rows, Rows]:
-    """Draw the rows to calibrate with and the rows to train on; ``size`` counts clusters if there are any."""
-    n_units, units = n_rows, "rows"
-    if clusters is not None:  # a number that depended on the sizes of clusters would favour some of them
-        names = RowNames("clusters")
-        clusters = names.numbered(clusters, n_rows)
-        n_units, units = len(names.known), "clusters"
-    share = Fraction(_number_held_out(size, n_units, units), n_units)
-    return split_rows(n_rows, share=share, clusters=clusters, random_state=random_state)
-
-
-def _number_held_out(size: Any, n: int, units: str) -> int:
-    """Return how many of ``n`` rows or clusters to calibrate with."""
-    if isinstance(size, int | np.integer) and not isinstance(size, bool) and size >= 1:
-        n_held_out = int(size)
-    elif isinstance(size, float | np.floating) and 0 < size < 1:
-        n_held_out = math.ceil(as_fraction(size) * n)
-    else:
-        raise ValueError(
-            "calibration_size must be a share of the rows, strictly between 0 and 1, or a number of rows, at "
-            f"least 1; got {size!r}."
-        )
-    if n_held_out >= n:
-        raise ValueError(
-            f"calibration_size={size!r} would hold out {n_held_out} of {n} {units} and leave none to train "
-            "on."
-        )
-    return n_held_out

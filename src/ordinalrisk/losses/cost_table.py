@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +23,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.inputs.numbers import Number, decimal_text, ratio, require_bits, require_classes
+from ordinalrisk.inputs.numbers import (
+    Number,
+    decimal_text,
+    ratio,
+    require_bits,
+    require_classes,
+)
 
 if TYPE_CHECKING:
     from ordinalrisk.losses.kinds import IntervalLoss
@@ -38,17 +44,11 @@ _EXACT_IN_INT64 = 2**62  # so that two can be added
 
 
 class GainTables(NamedTuple):
-    """The cost table as the kernels read it.
+    """The cost table as the kernels read it."""
 
-    ``left[j, i]`` is what truth ``i`` saves when label ``j`` joins the interval on the left, ``right[j, i]``
-    when it joins on the right. ``shape`` tells how few of those terms a sum needs:
-    one (``DIAGONAL``, the weighted losses), one more than its outer neighbour's (``RUNNING``, distances on
-    an even scale), or all (``FULL``).
-    """
-
-    left: NDArray[np.float64]
+    left: NDArray[np.float64]  # [j, i]: what truth i saves when label j joins the interval on the left
     right: NDArray[np.float64]
-    shape: int
+    shape: int  # of the terms that a sum needs, see below
     mode_weights: NDArray[np.float64]
     rank: NDArray[np.int64]
     weighted: bool
@@ -56,33 +56,29 @@ class GainTables(NamedTuple):
 
 
 DIAGONAL, RUNNING, FULL = range(3)
+"""A sum needs one term (weighted losses), one more than the sum of the next label outward (distances on an
+even scale), or all terms."""
 
 
 class CostTable:
-    """An exact cost table ``G`` and what is derived from it."""
+    """An exact cost table ``G``, and the forms of it that computing needs."""
 
     def __init__(self, costs: WholeCosts) -> None:
-        self.units = costs.units
-        self.unit = Fraction(1, costs.per_unit)
+        self.units = costs.units  # in whole multiples of the unit; Python integers if 64 bits are too few
+        self.unit = Fraction(1, costs.per_unit)  # the largest 1 / m of which every cost is a whole multiple
         self.n_classes = len(costs.units)
+        self._two_valued: dict[tuple[int | None, bool], bool] = {}
         if self.bound > LARGEST_COST:
             raise ValueError("The largest cost is too large for a float; use normalize=True or larger units.")
 
-    unit: Fraction
-    """The largest ``1 / m``, ``m`` a whole number, of which every cost is a whole multiple."""
-
-    units: NDArray[Any]
-    """``G`` in whole multiples of ``unit``; Python integers where 64 bits are too few."""
-
     @staticmethod
     def of(loss: IntervalLoss, n_classes: int) -> CostTable:
-        """The table of ``loss`` for so many classes."""
         require_classes(n_classes)
         return _tables.of(loss, int(n_classes))
 
     @cached_property
     def n_bytes(self) -> int:
-        """About how much memory the table takes with all that is derived from it."""
+        """The approximate memory of the table in all its forms."""
         wide = int(self.units.max()).bit_length() // 8 if self.units.dtype == object else 0
         return _BYTES_OF_A_TABLE + self.n_classes**2 * (_BYTES_OF_A_COST + wide)
 
@@ -102,18 +98,45 @@ class CostTable:
         """``B``, the largest cost."""
         return int(self.units.max()) * self.unit
 
-    def two_valued(self, label: int | None = None) -> bool:
-        """Whether every miss costs the same, of any truth or of this one."""
-        table = self.units if label is None else self.units[label]
-        return bool((table[table > 0] == table.max()).all())
+    @cached_property
+    def largest(self) -> list[int]:
+        """The largest cost of each true label, in units."""
+        largest: list[int] = self.units.max(axis=1).tolist()
+        return largest
+
+    @cached_property
+    def stakes(self) -> NDArray[np.float64]:
+        """The largest cost of each true label, in floating point, in the shape of the table."""
+        return np.broadcast_to(self.values.max(axis=1)[:, None], self.values.shape)
+
+    def two_valued(self, label: int | None = None, relative: bool = False) -> bool:
+        """Return whether every miss costs the same, for every true label or for this one.
+
+        If ``relative``, also whether a miss can cost as much for every true label.
+        """
+        key = label, relative
+        if key not in self._two_valued:
+            table = self.units if label is None else self.units[label]
+            alike = not relative or label is not None or len(set(self.largest)) == 1
+            self._two_valued[key] = alike and bool((table[table > 0] == table.max()).all())
+        return self._two_valued[key]
+
+    def stake(self, counts: NDArray[np.int64], weights: Sequence[int] | None = None) -> int:
+        """Return the most that so many rows of each true label can lose together, in units.
+
+        Rows count as often as the weight of their label says.
+        """
+        each = (
+            self.largest if weights is None else [a * b for a, b in zip(self.largest, weights, strict=True)]
+        )
+        return sum(most * count for most, count in zip(each, counts.tolist(), strict=True))
 
     def bound_of(self, label: int | None) -> Fraction:
-        """The largest cost of this truth, or of any."""
+        """Return the largest cost for this true label, or for any."""
         return self.bound if label is None else int(self.units[label].max()) * self.unit
 
     @cached_property
     def gains(self) -> GainTables:
-        """What the kernels read."""
         K, G = self.n_classes, self.units
         left, right = np.zeros((K, K)), np.zeros((K, K))
         left[:-1] = np.tril(self._rounded((G[:, 1:] - G[:, :-1]).T))
@@ -130,7 +153,7 @@ class CostTable:
         )
 
     def _rounded(self, whole: NDArray[Any]) -> NDArray[np.float64]:
-        """So many units in floating point, each rounded once."""
+        """Convert whole numbers of units to floating point, each rounded once."""
         per_unit = self.unit.denominator
         if self.units.dtype != object and max(per_unit, int(self.units.max())) <= _EXACT_IN_FLOATS:
             return whole / per_unit
@@ -139,7 +162,7 @@ class CostTable:
 
 
 class _Tables:
-    """The tables that were used last, as many as fit into the bytes for them."""
+    """A cache of the tables that were used last, limited by their memory."""
 
     def __init__(self) -> None:
         self.kept: OrderedDict[tuple[IntervalLoss, int], CostTable] = OrderedDict()
@@ -147,7 +170,7 @@ class _Tables:
         self._changing = Lock()
 
     def of(self, loss: IntervalLoss, n_classes: int) -> CostTable:
-        """The table that was made of an equal loss, or a new one in place of those that were used least."""
+        """Return the cached table of an equal loss, or make one and drop the least recently used ones."""
         key = loss, n_classes
         with self._changing:
             if key in self.kept:
@@ -167,17 +190,16 @@ _tables = _Tables()
 
 
 class WholeCosts(NamedTuple):
-    """A cost table in whole numbers, of which ``per_unit`` make 1."""
+    """A cost table in whole numbers; ``per_unit`` of them make 1."""
 
     units: NDArray[Any]
     per_unit: int
 
     def over_largest(self) -> WholeCosts:
-        """The table whose largest cost is 1, in the largest unit."""
         return WholeCosts(self.units, int(self.units.max())).reduced()
 
     def reduced(self) -> WholeCosts:
-        """The same costs in the largest unit."""
+        """Write the same costs in the largest possible unit."""
         common = math.gcd(self.per_unit, int(np.gcd.reduce(self.units, axis=None)))
         units = self.units // common if common > 1 else self.units
         if units.dtype == object and int(units.max()) < _EXACT_IN_INT64:
@@ -185,7 +207,7 @@ class WholeCosts(NamedTuple):
         return WholeCosts(units, self.per_unit // common)
 
     def require_controllable(self) -> None:
-        """Refuse costs on the diagonal and rows that fall away from it; the first row is named."""
+        """Refuse costs on the diagonal, and rows that fall away from it; name the first such row."""
         whole, K = self.units, len(self.units)
         falls = whole[:, 1:] < whole[:, :-1]
         upper = np.triu(np.ones((K, K), bool))[:, :-1]
@@ -210,10 +232,8 @@ class WholeCosts(NamedTuple):
 
 
 def whole_costs(table: Sequence[Sequence[Number]]) -> WholeCosts:
-    """The costs as whole numbers, and how many of these make 1.
+    """Write the costs as whole numbers of a common unit.
 
-    Examples
-    --------
     >>> whole_costs(((0, Fraction(1, 6)), (0.5, 0)))
     WholeCosts(units=array([[ 0,  5],
            [15,  0]]), per_unit=30)
@@ -228,27 +248,23 @@ def whole_costs(table: Sequence[Sequence[Number]]) -> WholeCosts:
     flat = list(chain.from_iterable(table))  # often a few costs many times
     if set(map(type, flat)) == {float}:
         distinct, where = np.unique(np.array(flat, np.float64), return_inverse=True)
-        units, per_unit = _in_common_units([ratio(cost) for cost in distinct.tolist()])
+        units, per_unit = in_common_units(distinct.tolist())
         require_bits(int(np.abs(units).max()).bit_length(), K * K)
         return WholeCosts(units[where].reshape(K, K), per_unit)
     # by type too: the float 0.1 stands for 1/10, and a Decimal that equals it for another number
-    ratios = {key: ratio(key[1]) for key in {(type(cost), cost) for cost in flat}}
-    units, per_unit = _in_common_units([ratios[type(cost), cost] for cost in flat])
+    units, per_unit = in_common_units(flat, lru_cache(None, typed=True)(ratio))
     return WholeCosts(units.reshape(K, K), per_unit)
 
 
-def in_common_units(numbers: Iterable[Fraction]) -> tuple[NDArray[Any], int]:
-    """The numbers as whole ones, and how many of these make 1.
+def in_common_units(
+    numbers: Iterable[Number], ratio_of: Callable[[Number], tuple[int, int]] = ratio
+) -> tuple[NDArray[Any], int]:
+    """Write the numbers as whole multiples of a common unit; return them and how many make 1.
 
-    Examples
-    --------
     >>> in_common_units([Fraction(1, 6), Fraction(3, 4)])
     (array([2, 9]), 12)
     """
-    return _in_common_units([number.as_integer_ratio() for number in numbers])
-
-
-def _in_common_units(ratios: list[tuple[int, int]]) -> tuple[NDArray[Any], int]:
+    ratios = [ratio_of(number) for number in numbers]
     per_unit = 1
     for denominator in {denominator for _, denominator in ratios}:
         per_unit = math.lcm(per_unit, denominator)
@@ -259,7 +275,7 @@ def _in_common_units(ratios: list[tuple[int, int]]) -> tuple[NDArray[Any], int]:
 
 
 def whole_array(numbers: list[int]) -> NDArray[Any]:
-    """The numbers in 64 bits each, as Python's where these are too few."""
+    """Make an array of 64-bit integers, or of Python integers if 64 bits are too few."""
     largest = max(map(abs, numbers))
     require_bits(largest.bit_length(), len(numbers))
     return np.array(numbers, dtype=np.int64 if largest < _EXACT_IN_INT64 else object)
@@ -275,7 +291,7 @@ def _shape(left: NDArray[np.float64], right: NDArray[np.float64]) -> int:
 
 
 def _off_diagonal_constants(table: NDArray[Any]) -> NDArray[Any] | None:
-    """The class weights if the table is a weighted loss, else None."""
+    """Return the class weights if the table is that of a weighted loss, else None."""
     weights = np.append(table[:-1, -1], table[-1, 0])
     off_diagonal = ~np.eye(len(table), dtype=bool)
     return weights if (table == weights[:, None])[off_diagonal].all() else None

@@ -1,4 +1,4 @@
-r"""Losses: what it costs when the interval misses the truth.
+r"""Losses: what it costs when a set misses the truth.
 
 A loss is a table. ``G[y, k]`` is the cost when the truth is ``y`` and the end of the interval nearest to
 it is ``k``; it is 0 on the diagonal and never decreases while moving away from it along a row. Nothing
@@ -7,44 +7,44 @@ downstream knows where a table came from.
 
 from __future__ import annotations
 
-import decimal
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ordinalrisk.inputs.arrays import to_numpy
 from ordinalrisk.inputs.numbers import (
     LARGEST_POWER,
     Number,
     as_fraction,
     as_number,
+    decimal_text,
     from_json,
+    percent_text,
     require_bits,
-    to_json,
 )
-from ordinalrisk.losses.cost_table import (
-    CostTable,
-    ExactTable,
-    WholeCosts,
-    in_common_units,
-    whole_array,
-    whole_costs,
+from ordinalrisk.losses.cost_table import CostTable, ExactTable, WholeCosts, in_common_units, whole_costs
+from ordinalrisk.losses.exact_numbers import (
+    ExactParameters,
+    as_numbers,
+    converted,
+    flag,
+    items,
+    named_values,
+    powers,
 )
 
-# Irrational costs (a fractional power of a distance) are part of the loss's definition: rounding them to
-# this many digits with decimal arithmetic makes them the same on every machine.
-_IRRATIONAL_DIGITS = 15
-_MOST_IRRATIONAL = 50_000  # they take some seconds
+__all__ = ["CostTableLoss", "DivergenceLoss", "WeightedLoss"]
 
 
-class IntervalLoss(ABC):
+class IntervalLoss(ExactParameters, ABC):
     r"""A loss of an interval, given as a cost table for any number of classes.
 
     The loss of ``[l, u]`` when the truth is ``y`` is :math:`G[y, k]`, where ``k`` is the label of the
@@ -57,15 +57,37 @@ class IntervalLoss(ABC):
         Whether costs are divided by the largest.
     """
 
-    kind: ClassVar[str]
+    called: ClassVar[str | None] = None
+    """The name in calls of the loss with default parameters, if it can have them."""
     normalize: bool
+    measure: ClassVar[str] = "loss"
+    """What costs measure, for a promise about a share of them: "weight", "distance" or "loss"."""
 
     @abstractmethod
     def _natural_costs(self, n_classes: int) -> WholeCosts:
-        """The table in natural units, before any normalisation; :func:`whole_costs` makes it of numbers."""
+        """Return the table before any normalisation; :func:`whole_costs` makes it from numbers."""
+
+    def in_words(self, classes: Sequence[str]) -> str:
+        """Say in one sentence what a set costs that misses the truth."""
+        costs = "what the cost table has for the true class and the nearest label of the set"
+        return f"A miss costs {costs}{self._share('cost in it', len(classes))}."
+
+    def promise_in_words(self, alpha: Fraction, n_classes: int) -> str:
+        """Say what holds if the mean loss is at most ``alpha``, without a full stop."""
+        return f"sets cost {self._at_most(alpha, 'cost', n_classes)} on average"
+
+    def _at_most(self, alpha: Fraction, largest: str, n_classes: int) -> str:
+        if not self.normalize:
+            return f"at most {decimal_text(alpha)}"
+        return f"at most {percent_text(alpha / self.bound(n_classes))} of the largest {largest}"
+
+    def _share(self, cost: str, n_classes: int) -> str:
+        if self.normalize:
+            return f", as a share of the largest {cost}"
+        return f", {decimal_text(self.bound(n_classes))} at most"
 
     def exact_costs(self, n_classes: int) -> ExactTable:
-        """The cost table as exact rationals.
+        """Return the cost table as exact rationals.
 
         Parameters
         ----------
@@ -85,7 +107,7 @@ class IntervalLoss(ABC):
         return CostTable.of(self, n_classes).exact
 
     def whole_costs(self, n_classes: int) -> WholeCosts:
-        """The cost table in whole numbers of its largest unit, normalized if this loss is."""
+        """Return the cost table in whole numbers of its largest unit, normalized if this loss is."""
         natural = self._natural_costs(n_classes)
         natural.require_controllable()
         if not natural.units.any():
@@ -93,7 +115,7 @@ class IntervalLoss(ABC):
         return natural.over_largest() if self.normalize else natural.reduced()
 
     def cost_table(self, n_classes: int) -> NDArray[np.float64]:
-        """The table ``G`` in floating point.
+        """Return the table ``G`` in floating point.
 
         Parameters
         ----------
@@ -115,7 +137,7 @@ class IntervalLoss(ABC):
         return CostTable.of(self, n_classes).values.copy()
 
     def bound(self, n_classes: int) -> Fraction:
-        r"""The largest cost :math:`B = \max_{y, k} G[y, k]`; ``alpha`` lies between 0 and it.
+        r"""Return the largest cost :math:`B = \max_{y, k} G[y, k]`; ``alpha`` lies between 0 and it.
 
         Parameters
         ----------
@@ -133,41 +155,6 @@ class IntervalLoss(ABC):
         (Fraction(1, 1), Fraction(2, 1))
         """
         return CostTable.of(self, n_classes).bound
-
-    @cached_property
-    def _exact_fields(self) -> tuple[Any, ...]:
-        """The parameters as the rationals they spell out: 0.1 is 1/10 and not the binary fraction near it."""
-        return _exactly(tuple(getattr(self, field.name) for field in fields(self)), {})  # type: ignore
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, IntervalLoss) or type(other) is not type(self):
-            return NotImplemented
-        return self._exact_fields == other._exact_fields
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((type(self), self._exact_fields))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_hash"}  # it differs elsewhere
-
-    def __repr__(self) -> str:
-        given = [
-            f"{field.name}={_text(getattr(self, field.name))}"
-            for field in fields(self)  # type: ignore[arg-type]
-            if getattr(self, field.name) != field.default
-        ]
-        return f"{type(self).__name__}({', '.join(given)})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready description that :func:`loss_from_dict` reads back."""
-        return {"kind": self.kind} | {
-            field.name: _jsonable(getattr(self, field.name))
-            for field in fields(self)  # type: ignore[arg-type]
-        }
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -199,9 +186,11 @@ class WeightedLoss(IntervalLoss):
     weights: tuple[Number, ...] | None = None
     normalize: bool = True
     kind: ClassVar[str] = "weighted"
+    measure: ClassVar[str] = "weight"
+    called: ClassVar[str | None] = "coverage"
 
     def __init__(self, weights: ArrayLike | Iterable[Any] | None = None, normalize: bool = True) -> None:
-        _freeze(self, weights=_numbers(weights, "weights"), normalize=_flag(normalize))
+        self._freeze(weights=as_numbers(weights, "weights"), normalize=flag(normalize))
         if self.weights is None:
             return
         for i, weight in enumerate(self.weights):
@@ -214,9 +203,24 @@ class WeightedLoss(IntervalLoss):
         weights = (1,) * n_classes if self.weights is None else self.weights
         if len(weights) != n_classes:
             raise ValueError(f"WeightedLoss has {len(weights)} weights, but there are {n_classes} classes.")
-        h, per_unit = in_common_units([as_fraction(weight) for weight in weights])
+        h, per_unit = in_common_units(weights)
         require_bits(int(h.max()).bit_length(), n_classes**2)
         return WholeCosts(np.where(np.eye(n_classes, dtype=bool), 0, h[:, None]), per_unit)
+
+    def in_words(self, classes: Sequence[str]) -> str:
+        by_class = [max(row) for row in self.exact_costs(len(classes))]
+        if set(by_class) == {1}:
+            return (
+                "Every miss costs 1, whatever the class and however far off it is: "
+                "the average loss is the share of cases whose set misses the truth."
+            )
+        return f"A miss costs by the true class, however far off it is: {named_values(classes, by_class)}."
+
+    def promise_in_words(self, alpha: Fraction, n_classes: int) -> str:
+        bound = self.bound(n_classes)
+        if all(max(row) == bound for row in self.exact_costs(n_classes)):
+            return f"at most {percent_text(alpha / bound)} of sets miss the truth"
+        return f"misses cost {self._at_most(alpha, 'weight', n_classes)} on average"
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -262,6 +266,8 @@ class DivergenceLoss(IntervalLoss):
     over: Number = 1
     normalize: bool = True
     kind: ClassVar[str] = "divergence"
+    measure: ClassVar[str] = "distance"
+    called: ClassVar[str | None] = "divergence"
 
     def __init__(
         self,
@@ -271,13 +277,12 @@ class DivergenceLoss(IntervalLoss):
         over: Any = 1,
         normalize: bool = True,
     ) -> None:
-        _freeze(
-            self,
+        self._freeze(
             power=as_number(power, "power"),
-            positions=_numbers(positions, "positions"),
+            positions=as_numbers(positions, "positions"),
             under=as_number(under, "under"),
             over=as_number(over, "over"),
-            normalize=_flag(normalize),
+            normalize=flag(normalize),
         )
         if self.power <= 0:
             raise ValueError(f"power must be positive; got {self.power}.")
@@ -287,8 +292,7 @@ class DivergenceLoss(IntervalLoss):
             raise ValueError(f"under and over must not be negative; got {self.under} and {self.over}.")
         if self.under == 0 and self.over == 0:
             raise ValueError("under and over are both zero; make at least one of them positive.")
-        steps = zip(self.positions or (), (self.positions or ())[1:], strict=False)
-        for i, (here, there) in enumerate(steps):
+        for i, (here, there) in enumerate(pairwise(self.positions or ())):
             if as_fraction(there) <= as_fraction(here):
                 raise ValueError(f"positions must increase strictly; {here} at {i} is followed by {there}.")
 
@@ -299,11 +303,11 @@ class DivergenceLoss(IntervalLoss):
                 f"DivergenceLoss has {len(positions)} positions, but there are {n_classes} classes."
             )
         under, over, power = (as_fraction(value) for value in (self.under, self.over, self.power))
-        v, part = in_common_units([as_fraction(position) for position in positions])
+        v, part = in_common_units(positions)
         bits = math.ceil(power * max(part, int(v[-1] - v[0])).bit_length())
         require_bits(bits, n_classes**2 if power.denominator == 1 else 1)  # before powers are there
         distances, place = np.unique(np.abs(v[:, None] - v), return_inverse=True)
-        costs, per_unit = _powers(distances.tolist(), part, power)
+        costs, per_unit = powers(distances.tolist(), part, power)
         factors, per_factor = in_common_units([under, over])
         bits = int(costs.max()).bit_length() + int(factors.max()).bit_length()
         require_bits(bits, n_classes**2)
@@ -312,6 +316,26 @@ class DivergenceLoss(IntervalLoss):
             (costs * factor)[place.reshape(n_classes, -1)] for factor in map(int, factors.tolist())
         )
         return WholeCosts(np.where(np.tri(n_classes, k=-1, dtype=bool), below, above), per_unit * per_factor)
+
+    def in_words(self, classes: Sequence[str]) -> str:
+        distance = "the number of labels between the truth and the set"
+        if self.positions is not None:
+            at = named_values(classes, map(as_fraction, self.positions))
+            distance = f"the distance from the truth to the set on the scale {at}"
+        power = as_fraction(self.power)
+        raised = "" if power == 1 else " squared" if power == 2 else f" to the power {decimal_text(power)}"
+        sides = "".join(
+            f", times {decimal_text(as_fraction(factor))} where the set lies {side} the truth"
+            for factor, side in ((self.under, "below"), (self.over, "above"))
+            if factor != 1
+        )
+        return f"A miss costs {distance}{raised}{sides}{self._share('such cost', len(classes))}."
+
+    def promise_in_words(self, alpha: Fraction, n_classes: int) -> str:
+        if as_fraction(self.power) != 1 or self.under != 1 or self.over != 1:
+            return super().promise_in_words(alpha, n_classes)
+        unit = " of the scale" if self.normalize else " labels" if self.positions is None else ""
+        return f"sets are at most {decimal_text(alpha)}{unit} away from the truth on average"
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -349,9 +373,9 @@ class CostTableLoss(IntervalLoss):
 
     def __init__(self, table: ArrayLike | Iterable[Any], normalize: bool = True) -> None:
         rows = [
-            _numbers(row, f"row {y} of the cost table") or () for y, row in enumerate(_items(table, "table"))
+            as_numbers(row, f"row {y} of the cost table") or () for y, row in enumerate(items(table, "table"))
         ]
-        _freeze(self, table=tuple(rows), normalize=_flag(normalize))
+        self._freeze(table=tuple(rows), normalize=flag(normalize))
         self._natural_costs(len(rows))
 
     @cached_property
@@ -377,118 +401,37 @@ class CostTableLoss(IntervalLoss):
 LOSSES: dict[str, type[IntervalLoss]] = {
     loss.kind: loss for loss in (WeightedLoss, DivergenceLoss, CostTableLoss)
 }
+"""Every loss by its kind: saved files, the command line and tests read this list."""
+NAMED_LOSSES = {loss.called: loss for loss in LOSSES.values() if loss.called is not None}
+"""The losses that a name stands for."""
 
 
 def as_loss(loss: Any) -> IntervalLoss:
-    """The loss meant by an :class:`IntervalLoss`, a name (``"coverage"``, ``"divergence"``) or a table.
-
-    Examples
-    --------
-    >>> as_loss("coverage")
-    WeightedLoss()
-    """
-    named: dict[str, type[IntervalLoss]] = {"coverage": WeightedLoss, "divergence": DivergenceLoss}
+    """Return the loss meant by an :class:`IntervalLoss`, a name such as ``"coverage"``, or a table."""
     if isinstance(loss, IntervalLoss):
         return loss
     if isinstance(loss, str):
-        if loss not in named:
-            raise ValueError(f"loss={loss!r} is not known; the names are {sorted(named)}.")
-        return named[loss]()
+        if loss not in NAMED_LOSSES:
+            raise ValueError(f"loss={loss!r} is not known; the names are {sorted(NAMED_LOSSES)}.")
+        return NAMED_LOSSES[loss]()
     if not isinstance(loss, Iterable) or isinstance(loss, type):
+        meant = (
+            f" If it is the expected loss to allow, pass alpha={loss!r}." if isinstance(loss, Real) else ""
+        )
         raise ValueError(
-            f"loss must be a loss such as WeightedLoss([1, 1, 2]), one of the names {sorted(named)} or a "
-            f"cost table; got {loss!r}."
+            f"loss must be a loss such as WeightedLoss([1, 1, 2]), one of the names "
+            f"{sorted(NAMED_LOSSES)} or a cost table; got {loss!r}.{meant}"
         )
     return CostTableLoss(loss)
 
 
 def loss_from_dict(description: dict[str, Any]) -> IntervalLoss:
-    """The loss that :meth:`IntervalLoss.to_dict` described."""
+    """Return the loss that :meth:`IntervalLoss.to_dict` described."""
     loss = LOSSES[description["kind"]]
-    parameters = {name: _from_jsonable(value) for name, value in description.items() if name != "kind"}
+    parameters = {
+        name: converted(value, from_json, list) for name, value in description.items() if name != "kind"
+    }
     expected = {field.name for field in fields(loss)}  # type: ignore[arg-type]
     if parameters.keys() != expected:
         raise ValueError(f"must have {sorted(expected)} beside its kind; got {sorted(parameters)}")
     return loss(**parameters)
-
-
-def _powers(distances: list[int], part: int, power: Fraction) -> tuple[NDArray[Any], int]:
-    """``(distance / part) ** power`` of each in common units."""
-    if power.denominator == 1:
-        return whole_array([distance**power.numerator for distance in distances]), part**power.numerator
-    if len(distances) > _MOST_IRRATIONAL:
-        raise ValueError(
-            f"A fractional power of {len(distances)} distances takes too long; at most "
-            f"{_MOST_IRRATIONAL} are supported. Take a whole power or evenly spaced positions."
-        )
-    return in_common_units([_irrational(Fraction(distance, part), power) for distance in distances])
-
-
-def _irrational(distance: Fraction, power: Fraction) -> Fraction:
-    if distance == 0:
-        return distance
-    with decimal.localcontext(prec=2 * _IRRATIONAL_DIGITS) as context:
-        value = _quotient(distance) ** _quotient(power)
-        context.prec = _IRRATIONAL_DIGITS
-        return Fraction(+value)
-
-
-def _quotient(value: Fraction) -> decimal.Decimal:
-    return decimal.Decimal(value.numerator) / decimal.Decimal(value.denominator)
-
-
-def _freeze(loss: IntervalLoss, **values: Any) -> None:
-    for name, value in values.items():
-        object.__setattr__(loss, name, value)
-
-
-def _items(values: Any, name: str) -> list[Any]:
-    if hasattr(values, "columns") or type(values).__module__.partition(".")[0] == "torch":
-        values = to_numpy(values, name)  # frames iterate over their columns, a cost table is read by rows
-    try:
-        if isinstance(values, Mapping | Set | str | bytes):
-            raise TypeError
-        return list(values)
-    except TypeError:
-        raise ValueError(f"{name} must be a sequence of numbers; got {values!r}.") from None
-
-
-def _numbers(values: Any, name: str) -> tuple[Number, ...] | None:
-    if values is None:
-        return None
-    return tuple([as_number(value, f"{name}[{i}]") for i, value in enumerate(_items(values, name))])
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"normalize must be True or False; got {value!r}.")
-    return bool(value)
-
-
-def _exactly(value: Any, known: dict[Any, Fraction]) -> Any:
-    """The value with each number in it as a rational; equal ones are one object."""
-    if isinstance(value, tuple):
-        return tuple([_exactly(item, known) for item in value])
-    if value is None or isinstance(value, bool):
-        return value
-    if (type(value), value) not in known:
-        known[type(value), value] = as_fraction(value)
-    return known[type(value), value]
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, tuple):
-        return f"[{', '.join(_text(item) for item in value)}]"
-    return repr(value)
-
-
-def _jsonable(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_jsonable(item) for item in value]
-    return value if value is None or isinstance(value, bool) else to_json(value)
-
-
-def _from_jsonable(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_from_jsonable(item) for item in value]
-    return value if value is None or isinstance(value, bool) else from_json(value)

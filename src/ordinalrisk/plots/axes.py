@@ -1,4 +1,4 @@
-"""The axes of every picture: their look, their checks, and class names that fit below them."""
+"""Make and check the axes of every picture, and write class names that fit below them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SLANT = 35
 
 
 def sets_on_host(sets: Any) -> IntervalSet:
-    """Copy the sets to the host; raise if there is nothing to draw."""
+    """Copy the sets to the host; refuse to draw nothing."""
     if not isinstance(sets, IntervalSet):
         raise ValueError(f"sets must be an IntervalSet; got a {type(sets).__name__}.")
     if not len(sets):
@@ -32,7 +32,7 @@ def sets_on_host(sets: Any) -> IntervalSet:
 
 
 def axes_for(ax: Any, *, width: float = 6.8, height: float = 4.0, grid: bool = True) -> Axes:
-    """Return the given axes, or new ones in the look of our pictures."""
+    """Return the given axes, or new ones in the style of our pictures."""
     try:
         from matplotlib.axes import Axes
     except ImportError as error:
@@ -68,7 +68,7 @@ def draw_estimates(axes: Axes, at: Any, estimates: Any, n_names: int) -> None:
 
 
 def draw_target(axes: Axes, level: float, name: str) -> None:
-    """Draw a level line to compare with, its name and value at the right."""
+    """Draw a horizontal line to compare with, its name and value at the right."""
     axes.axhline(level, **TARGET_LINE)
     axes.annotate(
         f"{name} {level:.4g}",
@@ -81,16 +81,15 @@ def draw_target(axes: Axes, level: float, name: str) -> None:
 
 
 def name_classes(axes: Axes, classes: Classes, notes: Sequence[str] = ()) -> None:
-    """Write the classes below the x axis: level if they fit, else slanted or upright.
+    """Write the classes below the x axis: horizontally if they fit, else slanted or upright.
 
-    Where even upright names are too close, some are left out. A name is text, never mathematics.
+    If even upright names are too close, some are left out. Dollar signs in names do not start mathematics.
     """
     names = [on_one_line(label) for label in classes.tolist()]
-    short = [shortened(name) for name in names]
-    level, turned = names, short
+    level, turned = names, [with_middle_cut(name) for name in names]
     if notes:
-        level = [f"{name}\n{note}" for name, note in zip(names, notes, strict=True)]
-        turned = [f"{name} ({note})" for name, note in zip(short, notes, strict=True)]
+        level = [f"{name}\n{note}" for name, note in zip(level, notes, strict=True)]
+        turned = [f"{name} ({note})" for name, note in zip(turned, notes, strict=True)]
     margin = 0.1 + 0.015 * len(names)
     axes.set_xlim(-0.5 - margin, len(names) - 0.5 + margin)
     slot = inches(axes)[0] / (len(names) + 2 * margin)
@@ -106,11 +105,10 @@ def name_classes(axes: Axes, classes: Classes, notes: Sequence[str] = ()) -> Non
 
 
 def on_one_line(label: Any) -> str:
-    """Write a label on one line."""
     return " ".join(str(label).split()) or repr(label)
 
 
-def shortened(name: str) -> str:
+def with_middle_cut(name: str) -> str:
     """Cut the middle out of a long name, because similar names differ at an end."""
     if (width := _text_inches(name)) <= _LONGEST_NAME:
         return name

@@ -1,4 +1,4 @@
-"""Coverage and mean loss by true class or group, with confidence intervals."""
+"""Draw coverage and mean loss by true class or group, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def plot_class_coverage(
     sets : IntervalSet
         The prediction sets, on the host or on a GPU.
     target : number, optional
-        A coverage to compare with, such as ``1 - alpha``, drawn as a level line.
+        A coverage to compare with, such as ``1 - alpha``, drawn as a horizontal line.
     confidence : float or None
         Confidence of the exact binomial intervals; None leaves them out.
     ax : matplotlib Axes, optional
@@ -63,7 +63,8 @@ def plot_class_coverage(
     sets = sets_on_host(sets)
     K = len(sets.classes)
     counts = np.bincount(class_indices(to_host(y), sets.classes, len(sets)), minlength=K)
-    level = None if target is None else _checked_target(target)
+    if target is not None and not 0 <= as_fraction(target, "target") <= 1:
+        raise ValueError(f"target is a coverage and must lie between 0 and 1; got {target!r}.")
     estimates = np.atleast_2d(metrics.class_coverage(y, sets, confidence=confidence))
     seen = np.flatnonzero(counts)
     axes = axes_for(ax)
@@ -72,8 +73,8 @@ def plot_class_coverage(
         axes.text(
             k, 0.5, "no rows", transform=axes.get_xaxis_transform(), rotation=90, ha="center", va="center"
         )
-    if level is not None:
-        draw_target(axes, level, "target")
+    if target is not None:
+        draw_target(axes, float(as_fraction(target, "target")), "target")
     name_classes(axes, sets.classes, [f"n = {count:,}" for count in counts])
     interval = "" if confidence is None else f"\n(exact {100 * confidence:g} % intervals)"
     axes.set(xlabel="true class", ylabel=f"coverage{interval}")
@@ -146,13 +147,6 @@ def plot_stratum_risks(
     return axes
 
 
-def _checked_target(target: Any) -> float:
-    level = as_fraction(target, "target")
-    if not 0 <= level <= 1:
-        raise ValueError(f"target is a coverage and must lie between 0 and 1; got {target!r}.")
-    return float(level)
-
-
 def _numbered_names(by: Any, sets: IntervalSet) -> tuple[Classes, NDArray[np.int64]]:
     """Return the names in order, classes in class order, and the number of each row's name."""
     names = RowNames("by")
@@ -162,9 +156,9 @@ def _numbered_names(by: Any, sets: IntervalSet) -> tuple[Classes, NDArray[np.int
         order = [known.index(label) for label in classes if label in known]
         number = np.argsort(order)[number]
         known = [known[k] for k in order]
-    found = np.empty(len(known), object)
-    found[:] = known
-    return found, number
+    in_order = np.empty(len(known), object)
+    in_order[:] = known
+    return in_order, number
 
 
 def _alphas_by_name(alpha: Any, names: Classes) -> list[float] | float | None:
@@ -173,5 +167,5 @@ def _alphas_by_name(alpha: Any, names: Classes) -> list[float] | float | None:
         return None if alpha is None else float(as_fraction(alpha, "alpha"))
     for name in names.tolist():
         if name not in alpha:
-            raise ValueError(f"alpha has nothing for {name!r}; give each of {names.tolist()} a risk.")
+            raise ValueError(f"alpha has no value for {name!r}; give each of {names.tolist()} a risk.")
     return [float(as_fraction(alpha[name], "alpha")) for name in names.tolist()]

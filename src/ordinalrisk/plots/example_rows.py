@@ -1,4 +1,4 @@
-"""A few rows, one below the other: sets, true labels and probabilities."""
+"""Draw a few rows, one below the other: sets, true labels and probabilities."""
 
 from __future__ import annotations
 

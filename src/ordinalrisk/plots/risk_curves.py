@@ -1,23 +1,23 @@
-"""The calibrated risk at every threshold, with the thresholds that each ``alpha`` leads to."""
+"""Draw the mean calibration loss at every threshold, and the threshold of each ``alpha``."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.calibration.promises import loss_budget
+from ordinalrisk.calibration.promises import budget_of
 from ordinalrisk.controller import RiskController
 from ordinalrisk.curves.risk_curve import RiskCurve
 from ordinalrisk.curves.strata import Stratum
 from ordinalrisk.display.palette import BLUE, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION
 from ordinalrisk.inputs.numbers import as_fraction, decimal_text
-from ordinalrisk.plots.axes import axes_for, on_one_line, shortened
+from ordinalrisk.plots.axes import axes_for, on_one_line, with_middle_cut
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,10 +41,10 @@ def plot_risk_curve(
     """Draw the mean loss of the calibration rows at every threshold.
 
     The curve is the exact step function of :class:`~ordinalrisk.RiskCurve` (paper, Eq. 3). Each ``alpha`` has
-    a level line, an upright line at its threshold and a mark where that line meets the curve. An arrow at the
-    edge stands for an infinite threshold. The band below ``alpha``, of height ``(B - alpha) / n``, is what
-    the calibration reserves for the new row: the threshold is where the curve enters the band or jumps over
-    it. With ``delta`` the band is the margin of the confidence bound, above the loss at the threshold.
+    a horizontal line, a vertical line at its threshold and a mark where that line meets the curve. An arrow
+    at the edge stands for an infinite threshold. The band below ``alpha``, of height ``(B - alpha) / n``, is
+    what the calibration reserves for the new row: the threshold is where the curve enters the band or jumps
+    over it. With ``delta`` the band is the margin of the confidence bound, above the loss at the threshold.
 
     If each group or true class has its own guarantee, each has its own curve and thresholds.
 
@@ -82,18 +82,19 @@ def plot_risk_curve(
             "OrdinalRiskClassifier has one as controller_."
         )
     chosen = _chosen_strata(controller, groups, labels)
+    further = _as_alphas(alphas)
     if not controller.calibration_.strata.is_one:
-        return _plot_strata(controller, chosen, _as_alphas(alphas), ax)
-    marks = _threshold_marks(controller, alphas)
+        return _plot_strata(controller, chosen, further, ax)
+    exact = dict.fromkeys([as_fraction(controller.alpha, "alpha"), *further])
+    marks = [_Mark(alpha, controller.threshold_at(alpha)) for alpha in exact]
     curve = controller.risk_curve_
     axes = axes_for(ax)
     x, y = _drawn_steps(curve, [mark.threshold for mark in marks])
     [line] = axes.plot(x, y, drawstyle="steps-post", color=BLUE, linewidth=1.8, zorder=3)
     line.sticky_edges.x[:] = [x[0], x[-1]]
     line.sticky_edges.y[:] = [0]
-    for i, mark in enumerate(marks):
-        colour = _ALPHA_COLOURS[i % len(_ALPHA_COLOURS)]
-        _draw_mark(axes, controller, mark, colour, _ALPHA_STYLES[i % len(_ALPHA_STYLES)])
+    for mark, colour, style in zip(marks, cycle(_ALPHA_COLOURS), cycle(_ALPHA_STYLES), strict=False):
+        _draw_mark(axes, controller, mark, colour, style)
     _name_axes(axes, controller)
     _add_legend(axes, marks, controller, bulges_up=curve.risk((x[0] + x[-1]) / 2) > y[-1] / 2)
     return axes
@@ -112,14 +113,6 @@ def _as_alphas(alphas: Iterable[Any] | None) -> list[Fraction]:
     return [as_fraction(alpha, "alpha") for alpha in alphas or ()]
 
 
-def _threshold_marks(controller: RiskController, alphas: Iterable[Any] | None) -> list[_Mark]:
-    """Mark the controller's own alpha first, then the others, each once."""
-    exact = [as_fraction(controller.alpha, "alpha"), *_as_alphas(alphas)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the legend says which of them have too few rows
-        return [_Mark(alpha, controller.threshold_at(alpha)) for alpha in dict.fromkeys(exact)]
-
-
 def _drawn_steps(curve: RiskCurve, thresholds: Iterable[float]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return thresholds and the risk just above each; the first and last lie outside all levels."""
     curve.require_whole("A picture of it")
@@ -127,10 +120,10 @@ def _drawn_steps(curve: RiskCurve, thresholds: Iterable[float]) -> tuple[NDArray
     if not len(levels):
         return np.array([0.0, 1.0]), np.zeros(2)
     steps = _visible_steps(levels, thresholds)
-    of_one_unit = curve.unit / curve.weight
+    of_one_unit = curve.unit / curve.divisor
     risks = [float(total * of_one_unit) for total in curve.totals[steps].tolist()]
     first, last = float(levels[0]), float(levels[-1])
-    # More than the rounding of the levels themselves, so that the ends differ from them.
+    # More than the rounding of the levels, so that the ends differ from them.
     margin = max((last - first or abs(first) or 1.0) / 25, 8 * float(np.spacing(max(abs(first), abs(last)))))
     x = np.concatenate([[first - margin], levels[steps], [last + margin]])
     return x, np.array([0.0, *risks, risks[-1]])
@@ -153,9 +146,8 @@ def _visible_steps(levels: NDArray[np.float64], thresholds: Iterable[float]) -> 
 def _draw_mark(axes: Axes, controller: RiskController, mark: _Mark, colour: str, style: str) -> None:
     alpha, [part] = mark.alpha, controller.calibration_.strata.parts
     line: dict[str, Any] = {"color": colour, "linestyle": style, "linewidth": 1.4, "zorder": 2}
-    axes.axhline(
-        float(alpha), **line, label=f"alpha {decimal_text(alpha)}: {_threshold_text(mark, part, controller)}"
-    )
+    label = f"alpha {decimal_text(alpha)}: {_threshold_text(mark, part, controller)}"
+    axes.axhline(float(alpha), **line, label=label)
     axes.axhspan(_largest_mean_loss(mark, controller), float(alpha), color=colour, alpha=0.15, linewidth=0)
     _draw_threshold(axes, part.curve, mark, line)
 
@@ -175,13 +167,13 @@ def _draw_threshold(axes: Axes, curve: RiskCurve, mark: _Mark, line: dict[str, A
 
 
 def _largest_mean_loss(mark: _Mark, controller: RiskController) -> float:
-    """The largest mean calibration loss that ``alpha`` allows; 0 if it allows none."""
+    """Return the largest mean calibration loss that ``alpha`` allows; 0 if it allows none."""
     alpha, threshold = mark
     curve = controller.risk_curve_
     if controller.delta is not None:
         return float(curve.risk(threshold))
     own = curve.weight / curve.n_rows
-    return max(0.0, float(loss_budget(alpha, curve.bound, curve.weight, own) / curve.weight))
+    return max(0.0, float(budget_of(curve, alpha, own) / curve.divisor))
 
 
 def _threshold_text(mark: _Mark, part: Stratum, controller: RiskController) -> str:
@@ -196,10 +188,10 @@ def _threshold_text(mark: _Mark, part: Stratum, controller: RiskController) -> s
 
 
 def _name_axes(axes: Axes, controller: RiskController) -> None:
-    weighted = "weighted " if controller.calibration_.shift is not None else ""
-    axes.set(
-        xlabel="threshold", ylabel=f"{weighted}mean loss of the calibration {controller.calibration_.unit}s"
-    )
+    calibration = controller.calibration_
+    weighted = "" if calibration.shift is None else "weighted "
+    loss = "loss, as a share of what could be lost," if controller.relative else f"{weighted}mean loss"
+    axes.set(xlabel="threshold", ylabel=f"{loss} of the calibration {calibration.unit}s")
 
 
 def _chosen_strata(
@@ -223,48 +215,49 @@ def _chosen_strata(
     return chosen
 
 
-def _positions(given: Iterable[Any] | None, known: list[Any] | None, name: str) -> list[int]:
-    """Return the positions of the given names among the known ones; all by default."""
-    if given is None:
+def _positions(chosen: Iterable[Any] | None, known: list[Any] | None, option: str) -> list[int]:
+    """Return the positions of the chosen names among the known ones; all by default."""
+    if chosen is None:
         return [*range(len(known or ()))]
     if known is None:
-        raise ValueError(f"{name} was given, but the calibration has one curve for all {name}; leave it out.")
-    asked = [given] if isinstance(given, str) or not isinstance(given, Iterable) else [*given]
-    for each in asked:
-        if each not in known:
-            raise ValueError(f"{name} has {each!r}, which is not one of {known}.")
-    if not asked:
-        raise ValueError(f"{name} is empty; choose some of {known}.")
-    return [known.index(each) for each in asked]
+        raise ValueError(
+            f"{option} was given, but the calibration has one curve for all {option}; leave it out."
+        )
+    names = [chosen] if isinstance(chosen, str) or not isinstance(chosen, Iterable) else [*chosen]
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{option} has {name!r}, which is not one of {known}.")
+    if not names:
+        raise ValueError(f"{option} is empty; choose some of {known}.")
+    return [known.index(name) for name in names]
 
 
 def _plot_strata(controller: RiskController, chosen: list[int], further: list[Fraction], ax: Any) -> Axes:
     """Draw a curve for each stratum, with a mark at its threshold for each alpha."""
     calibration, guarantee = controller.calibration_, controller.guarantee()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the legend says which of them have too few rows
-        others = [(alpha, controller.spec.thresholds(calibration, alpha).values) for alpha in further]
-    drawn: list[tuple[Stratum, list[_Mark]]] = []
+    others = [(alpha, controller.spec.thresholds(calibration, alpha).values) for alpha in further]
+    marks_of: dict[int, list[_Mark]] = {}
     for i in chosen:
         own = _Mark(guarantee.parts[i].alpha, controller.thresholds_[i])
-        marks = [own, *(_Mark(alpha, values[i]) for alpha, values in others)]
-        drawn.append((calibration.strata.parts[i], [*dict.fromkeys(marks)]))
+        marks_of[i] = [*dict.fromkeys([own, *(_Mark(alpha, values[i]) for alpha, values in others)])]
+    every_mark = [mark for marks in marks_of.values() for mark in marks]
     axes = axes_for(ax)
-    finite = [t for _, marks in drawn for _, t in marks if math.isfinite(t)]
     ends = []
-    for k, (i, (part, marks)) in enumerate(zip(chosen, drawn, strict=True)):
-        colour, style = _STRATUM_COLOURS[k], _STRATUM_STYLES[k % len(_STRATUM_STYLES)]
-        names = (n for n in (guarantee.parts[i].group, guarantee.parts[i].label) if n is not None)
-        name = shortened(" / ".join(on_one_line(n) for n in names))
-        if part.curve.n_rows:
-            x, y = _drawn_steps(part.curve, finite)
-            ends += [x[0], x[-1]]
-            axes.plot(x, y, drawstyle="steps-post", color=colour, linestyle=style, linewidth=1.8, zorder=3)
-        words = f"{name}: {_threshold_text(marks[0], part, controller)}"
-        axes.plot([], [], color=colour, linestyle=style, marker="o", label=words.replace("$", r"\$"))
-        for mark in marks if part.curve.n_rows else []:
-            _draw_threshold(axes, part.curve, mark, {"color": colour, "linestyle": ":", "linewidth": 1.2})
-    for alpha in dict.fromkeys(mark.alpha for _, marks in drawn for mark in marks):
+    for (i, marks), colour, style in zip(
+        marks_of.items(), _STRATUM_COLOURS, cycle(_STRATUM_STYLES), strict=False
+    ):
+        stratum, part = calibration.strata.parts[i], guarantee.parts[i]
+        name = " / ".join(on_one_line(each) for each in (part.group, part.label) if each is not None)
+        label = f"{with_middle_cut(name)}: {_threshold_text(marks[0], stratum, controller)}"
+        axes.plot([], [], color=colour, linestyle=style, marker="o", label=label.replace("$", r"\$"))
+        if not stratum.curve.divisor:
+            continue
+        x, y = _drawn_steps(stratum.curve, [mark.threshold for mark in every_mark])
+        ends += [x[0], x[-1]]
+        axes.plot(x, y, drawstyle="steps-post", color=colour, linestyle=style, linewidth=1.8, zorder=3)
+        for mark in marks:
+            _draw_threshold(axes, stratum.curve, mark, {"color": colour, "linestyle": ":", "linewidth": 1.2})
+    for alpha in dict.fromkeys(mark.alpha for mark in every_mark):
         axes.axhline(float(alpha), color=MUTED, linestyle="--", linewidth=1.2, zorder=1)
     if ends:
         axes.set_xlim(min(ends), max(ends))

@@ -1,4 +1,4 @@
-"""How large the sets are, and where on the scale they lie."""
+"""Draw the sizes of the sets, and where on the scale they lie."""
 
 from __future__ import annotations
 

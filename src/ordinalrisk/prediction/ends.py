@@ -1,4 +1,4 @@
-"""Intervals whose threshold differs from row to row, or from label to label."""
+"""The ends of intervals where thresholds differ from row to row, or from label to label."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Ends = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
 def ends_by_row(levels: NDArray[np.float64], thresholds: NDArray[np.float64]) -> Ends:
-    """First and last label of ``{j : e_j >= tau}``, with a threshold for each row.
+    """Return the first and last label of ``{j : e_j >= tau}``, with a threshold for each row.
 
     Examples
     --------
@@ -27,20 +27,12 @@ def ends_by_row(levels: NDArray[np.float64], thresholds: NDArray[np.float64]) ->
 
 
 def ends_by_label(levels: NDArray[np.float64], thresholds: NDArray[np.float64], costs: CostTable) -> Ends:
-    """The smallest interval that costs every label ``y`` no more than the set at ``y``'s own threshold does.
+    """Return the smallest interval that costs each label ``y`` no more than the set at its own threshold.
 
     For a weighted loss, that is the hull of the labels that pass their thresholds. For others the set at a
-    label's threshold may leave the label itself out and still come close to it, so what must be inside is
-    the nearest label of that set, or one further in if it costs the same.
-
-    Parameters
-    ----------
-    levels : array of shape (n, K)
-        The level of each label, infinite at the point label alone.
-    thresholds : array of shape (n, K) or (1, K)
-        The threshold of each label.
-    costs : CostTable
-        What a miss costs.
+    label's threshold may leave the label itself out and still come close to it, so the interval must include
+    the nearest label of that set, or one further in if it costs the same. Only the level of the point label
+    is infinite; thresholds differ by label, and may differ by row.
 
     Examples
     --------
@@ -58,7 +50,7 @@ def ends_by_label(levels: NDArray[np.float64], thresholds: NDArray[np.float64], 
 def _outermost(
     levels: NDArray[np.float64], thresholds: NDArray[np.float64], table: NDArray[Any]
 ) -> NDArray[np.int64]:
-    """The first label that some label to the left of the point label needs inside, else the point label."""
+    """Return the first label that must be inside for the sake of a label at or left of the point label."""
     points = levels.argmax(axis=1)
     inward = _as_cheap_as(table)
     outermost: NDArray[np.int64] = points.copy()
@@ -71,7 +63,7 @@ def _outermost(
 
 
 def _as_cheap_as(table: NDArray[Any]) -> NDArray[np.int64]:
-    """``[y, k]``: the last label from ``k`` on that costs truth ``y <= k`` no more than ``k`` does."""
+    """Return for ``y <= k`` the last label from ``k`` on that costs ``y`` no more than ``k`` does."""
     K = len(table)
     last = np.tile(np.arange(K), (K, 1))
     for k in reversed(range(K - 1)):

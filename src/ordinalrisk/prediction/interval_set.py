@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from ordinalrisk.display.tables import Labels, pandas_frame, polars_frame
 from ordinalrisk.inputs import device
 from ordinalrisk.inputs.arrays import as_floats, to_numpy
-from ordinalrisk.inputs.device import beside, on_device, to_host
+from ordinalrisk.inputs.device import on_device, to_device_of, to_host
 from ordinalrisk.inputs.labels import Classes, as_classes, class_indices
-from ordinalrisk.inputs.row_index import require_same_rows
-from ordinalrisk.inputs.splitting import is_whole
+from ordinalrisk.inputs.numbers import is_whole
+from ordinalrisk.inputs.row_index import index_columns, require_same_rows
 from ordinalrisk.prediction import notebook_view
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-_ROWS_SHOWN = 8
+_ROWS_SHOWN = 8  # at most 10, so that numbers have one digit
 
 
 class Interval(NamedTuple):
@@ -94,7 +95,7 @@ class IntervalSet:
         if len(lower) and (lower.min() < 0 or upper.max() >= len(self.classes) or (lower > upper).any()):
             row = int(((lower < 0) | (lower > upper) | (upper >= len(self.classes))).argmax())
             raise ValueError(
-                f"Row {row} is [{lower[row]}, {upper[row]}], which is no interval of the "
+                f"Row {row} is [{lower[row]}, {upper[row]}], which is not an interval of the "
                 f"labels 0 .. {len(self.classes) - 1}."
             )
 
@@ -106,12 +107,10 @@ class IntervalSet:
         classes: Classes,
         index: Any = None,
     ) -> IntervalSet:
-        """The set of intervals that are known to be right: nothing is checked."""
+        """Return intervals that are known to be right: nothing is checked."""
         sets = cls.__new__(cls)
         sets.lower_index, sets.upper_index = _read_only(lower_index), _read_only(upper_index)
-        sets.classes = classes
-        if index is not None:
-            sets.index = index
+        sets.classes, sets.index = classes, index
         return sets
 
     @property
@@ -150,10 +149,9 @@ class IntervalSet:
         array([[ True, False, False],
                [False,  True,  True]])
         """
-        label = beside(self.lower_index, np.arange(len(self.classes)), "classes")
-        inside: NDArray[np.bool_] = (self.lower_index[:, None] <= label) & (
-            label <= self.upper_index[:, None]
-        )
+        label = to_device_of(self.lower_index, np.arange(len(self.classes)), "classes")
+        lower, upper = self.lower_index[:, None], self.upper_index[:, None]
+        inside: NDArray[np.bool_] = (lower <= label) & (label <= upper)
         return inside
 
     def contains(self, y: Any) -> NDArray[np.bool_]:
@@ -176,7 +174,7 @@ class IntervalSet:
         array([ True, False])
         """
         require_same_rows(sets=self, y=y)
-        label = beside(self.lower_index, class_indices(y, self.classes, len(self)), "y")
+        label = to_device_of(self.lower_index, class_indices(y, self.classes, len(self)), "y")
         inside: NDArray[np.bool_] = (self.lower_index <= label) & (label <= self.upper_index)
         return inside
 
@@ -191,45 +189,51 @@ class IntervalSet:
         Returns
         -------
         pandas.DataFrame
-            A row for each interval.
+            A row for each interval. Labels that are text are ordered categoricals; a number stays a number.
 
         Examples
         --------
-        >>> IntervalSet([0, 1], [0, 2], classes=["None", "Mild", "Severe"]).to_pandas()
-          lower   upper  size
-        0  None    None     1
-        1  Mild  Severe     2
+        >>> sets = IntervalSet([0, 1], [0, 2], classes=["None", "Mild", "Severe"])
+        >>> sets.to_pandas(index=["Ann", "Bob"])
+            lower   upper  size
+        Ann  None    None     1
+        Bob  Mild  Severe     2
         """
-        try:
-            import pandas as pd
-        except ModuleNotFoundError:
-            raise ModuleNotFoundError("to_pandas needs pandas: pip install pandas.") from None
-        return pd.DataFrame(self._columns(), index=self.index if index is None else index)
+        return pandas_frame(self._columns(), self.index if index is None else index)
 
-    def to_polars(self) -> pl.DataFrame:
+    def to_polars(self, index: Any = None) -> pl.DataFrame:
         """A polars frame with columns ``lower``, ``upper`` and ``size``.
+
+        Parameters
+        ----------
+        index : array-like, optional
+            The name of each row, for a first column ``index``. By default the pandas index of the rows that
+            were predicted, by its own name if it has one; there is no such column if rows have no names.
 
         Returns
         -------
         polars.DataFrame
-            A row for each interval.
+            A row for each interval. Labels that are text are an Enum; a number stays a number.
 
         Examples
         --------
-        >>> IntervalSet([0, 1], [0, 2], classes=["None", "Mild", "Severe"]).to_polars().columns
-        ['lower', 'upper', 'size']
+        >>> sets = IntervalSet([0, 1], [0, 2], classes=["None", "Mild", "Severe"])
+        >>> sets.to_polars().columns, sets.to_polars(index=["Ann", "Bob"]).columns
+        (['lower', 'upper', 'size'], ['index', 'lower', 'upper', 'size'])
         """
-        import polars as pl
-
-        return pl.DataFrame(self._columns())
+        names = index_columns(self.index) if index is None else {"index": index}
+        columns = self._columns()
+        if taken := [name for name in names if name in columns]:
+            raise ValueError(f"The index is called {taken[0]!r}, as a column of the frame; rename the index.")
+        return polars_frame({**names, **columns})
 
     def cpu(self) -> IntervalSet:
-        """The same intervals on the host; itself if they are there.
+        """Copy the intervals from a GPU to the host.
 
         Returns
         -------
         IntervalSet
-            With numpy arrays, where those of intervals on a GPU are tensors.
+            The intervals as numpy arrays; this object itself if it is on the host already.
 
         Examples
         --------
@@ -244,9 +248,10 @@ class IntervalSet:
     def _labels(self, index: Any) -> Any:
         return device.labels_at(index, self.classes) if on_device(index) else self.classes[index]
 
-    def _columns(self) -> dict[str, NDArray[Any]]:
+    def _columns(self) -> dict[str, Any]:
         host = self.cpu()
-        return {"lower": host.lower, "upper": host.upper, "size": host.size}
+        lower, upper = (Labels(ends, self.classes) for ends in (host.lower_index, host.upper_index))
+        return {"lower": lower, "upper": upper, "size": host.size}
 
     def __len__(self) -> int:
         return len(self.lower_index)
@@ -267,7 +272,7 @@ class IntervalSet:
         return IntervalSet.of(lower, upper, self.classes, None if self.index is None else self.index[rows])
 
     def _chosen(self, rows: Any) -> NDArray[Any]:
-        """Positions, or a mask, as an array."""
+        """Return positions or a mask as an array."""
         try:
             array = to_numpy(to_host(rows), "rows")
         except ValueError:
@@ -297,9 +302,8 @@ class IntervalSet:
     def __repr__(self) -> str:
         mean = f", mean size {int(self.size.sum()) / len(self):.4g}" if len(self) else ""
         lines = [f"IntervalSet of {len(self)} rows, {len(self.classes)} classes{mean}"]
-        width = len(str(_ROWS_SHOWN - 1))
         for i, (lower, upper) in enumerate(self[:_ROWS_SHOWN]):
-            lines.append(f"  {i:>{width}}  {lower}" + (f"..{upper}" if upper != lower else ""))
+            lines.append(f"  {i}  {lower}" + (f"..{upper}" if upper != lower else ""))
         if len(self) > _ROWS_SHOWN:
             lines.append(f"  ... {len(self) - _ROWS_SHOWN} more")
         return "\n".join(lines)
@@ -309,7 +313,7 @@ class IntervalSet:
 
 
 def _positions(values: Any, name: str) -> NDArray[np.int32]:
-    """Whole numbers as int32, or an error: nothing is truncated or wrapped."""
+    """Return whole numbers as int32; refuse others, so that nothing is truncated or wrapped."""
     array = to_numpy(to_host(values), name)
     if array.dtype == np.int32:
         return _read_only(array)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.calibration.accumulate import Calibration
-from ordinalrisk.calibration.row_thresholds import Thresholds
+from ordinalrisk.calibration.calibration import Calibration
+from ordinalrisk.calibration.row_thresholds import RowKeys, Thresholds
+from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.growth.rules import GrowthRule
-from ordinalrisk.inputs.device import beside, to_host
-from ordinalrisk.inputs.labels import require_column_order
+from ordinalrisk.inputs.batch import Batch
+from ordinalrisk.inputs.device import to_device_of, to_host
+from ordinalrisk.inputs.labels import Classes, require_column_order
 from ordinalrisk.inputs.matrix import as_matrix
+from ordinalrisk.inputs.random_rows import generator_at
 from ordinalrisk.inputs.row_index import require_same_rows, row_index
-from ordinalrisk.prediction.ends import Ends, ends_by_label, ends_by_row
+from ordinalrisk.losses.cost_table import CostTable
+from ordinalrisk.prediction.ends import ends_by_label, ends_by_row
 from ordinalrisk.prediction.interval_set import IntervalSet
 
-_ROWS_AT_ONCE = 65_536
+_ROWS_AT_ONCE = 65_536  # with thresholds of their own
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,11 @@ class Predictor:
     calibration: Calibration
     thresholds: Thresholds
 
+    @classmethod
+    def of(cls, spec: Spec, calibration: Calibration, alpha: Any = None) -> Predictor:
+        """Return what predicts with a calibration, at its own risk or another."""
+        return cls(spec.growth, calibration, spec.thresholds(calibration, alpha))
+
     def __call__(
         self,
         proba: Any,
@@ -36,44 +47,93 @@ class Predictor:
         groups: Any = None,
         unseen_groups: str = "error",
         sample_weight: Any = None,
-        seed: Any = None,
+        random_state: Any = None,
         point_labels: Any = None,
     ) -> IntervalSet:
-        """The set of each row; see :meth:`ordinalrisk.RiskController.predict_set`."""
+        """Return the set of each row; see :meth:`ordinalrisk.RiskController.predict_set`."""
         if not (groups is None and sample_weight is None and point_labels is None):
             require_same_rows(
                 4, proba=proba, groups=groups, sample_weight=sample_weight, point_labels=point_labels
             )
         matrix = as_matrix(proba)
-        self.require_classes(matrix.shape[1])
-        require_column_order(proba, self.calibration.classes)
-        given = self.growth.given_points(point_labels, matrix)
-        applied = self.thresholds.of_rows(
-            len(matrix), groups=groups, unseen_groups=unseen_groups, sample_weight=sample_weight, seed=seed
-        )
+        require_columns(proba, matrix.shape[1], self.calibration.classes)
+        points = self.growth.given_points(point_labels, matrix)
+        keys = self.thresholds.keys(len(matrix), groups, unseen_groups, sample_weight, random_state)
+        sets, n_uncertified = self._sets(matrix, keys, points)
+        warn_of_uncertified(n_uncertified, len(matrix), "new rows", stacklevel=4)
+        sets.index = row_index(proba)
+        return sets
+
+    def sets(
+        self, batch: Batch, *, unseen_groups: str = "error", random_state: Any = None
+    ) -> tuple[IntervalSet, int]:
+        """Return the set of each row, and how many rows have weights too large to certify anything.
+
+        If ``random_state`` is a number, the coin of a row depends on the number of the row.
+        """
+        keys = self.keys(batch, unseen_groups, random_state)
+        return self._sets(batch.proba, keys, batch.point_labels)
+
+    def _sets(self, proba: Any, keys: RowKeys, points: Any) -> tuple[IntervalSet, int]:
+        applied, costs = self.thresholds.of(keys), self.calibration.costs
         if isinstance(applied, float):
-            ends = self.growth.intervals(matrix, self.calibration.costs, applied, given)
-        else:
-            ends = self._ends(matrix, applied, given)
-        return IntervalSet.of(*ends, self.calibration.classes, row_index(proba))
-
-    def require_classes(self, n_columns: int) -> None:
-        """Refuse probabilities of another number of classes than was calibrated with."""
-        if (n_classes := len(self.calibration.classes)) != n_columns:
-            raise ValueError(f"proba has {n_columns} columns, but the calibration had {n_classes} classes.")
-
-    def _ends(
-        self, matrix: Any, thresholds: NDArray[np.float64], given: NDArray[np.int64] | None
-    ) -> tuple[Any, Any]:
-        """The ends of intervals with a threshold that differs by row or label, some rows at a time."""
-        by_label, same = thresholds.shape[1] > 1, len(thresholds) == 1
-        costs = self.calibration.costs
-        parts: list[Ends] = []
-        for start in range(0, len(matrix), _ROWS_AT_ONCE):
+            ends = self.growth.intervals(proba, costs, applied, points)
+            return IntervalSet.of(*ends, self.calibration.classes), 0
+        parts: list[tuple[Any, Any]] = []
+        for start in range(0, len(proba), _ROWS_AT_ONCE):
             rows = slice(start, start + _ROWS_AT_ONCE)
-            levels = self.growth.row_levels(matrix[rows], costs, None if given is None else given[rows])
-            mine = thresholds if same else thresholds[rows]
-            host: NDArray[np.float64] = to_host(levels)
-            parts.append(ends_by_label(host, mine, costs) if by_label else ends_by_row(host, mine[:, 0]))
+            mine = applied if len(applied) == 1 else applied[rows]
+            parts += ends_at(
+                self.growth, costs, proba[rows], [mine], None if points is None else points[rows]
+            )
         lower, upper = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return beside(matrix, lower, "lower"), beside(matrix, upper, "upper")
+        ends = to_device_of(proba, lower, "lower"), to_device_of(proba, upper, "upper")
+        return IntervalSet.of(*ends, self.calibration.classes), Thresholds.n_uncertified(keys, applied)
+
+    def keys(self, batch: Batch, unseen_groups: str = "error", random_state: Any = None) -> RowKeys:
+        """Return what the thresholds of some rows depend on, after checks."""
+        if random_state is not None and not isinstance(random_state, np.random.Generator) and batch.first_row:
+            random_state = generator_at(batch.first_row, random_state)
+        return self.thresholds.keys(
+            len(batch), batch.groups, unseen_groups, batch.sample_weight, random_state
+        )
+
+
+def require_columns(proba: Any, n_columns: int, classes: Classes) -> None:
+    """Refuse probabilities of another number of classes than was calibrated with, or in another order."""
+    if n_columns != len(classes):
+        raise ValueError(f"proba has {n_columns} columns, but the calibration had {len(classes)} classes.")
+    require_column_order(proba, classes)
+
+
+def ends_at(
+    growth: GrowthRule,
+    costs: CostTable,
+    proba: Any,
+    thresholds: Iterable[float | NDArray[np.float64]],
+    point_labels: Any = None,
+) -> Iterator[tuple[Any, Any]]:
+    """Yield the first and last labels of all rows at each threshold.
+
+    A threshold is a number, or an array with a number for each row, for each label or for both.
+    """
+    levels: NDArray[np.float64] | None = None
+    for applied in thresholds:
+        if isinstance(applied, float):
+            yield growth.intervals(proba, costs, applied, point_labels)
+            continue
+        if levels is None:
+            levels = to_host(growth.row_levels(proba, costs, point_labels))
+        if applied.shape[1] > 1:
+            yield ends_by_label(levels, applied, costs)
+        else:
+            yield ends_by_row(levels, applied[:, 0])
+
+
+def warn_of_uncertified(n_uncertified: int, n_rows: int, rows: str = "rows", stacklevel: int = 3) -> None:
+    if n_uncertified:
+        warnings.warn(
+            f"{n_uncertified:,} of {n_rows:,} {rows} have weights so large, beside those of the calibration "
+            "rows, that nothing can be certified for them: their sets are the full scale.",
+            stacklevel=stacklevel,
+        )

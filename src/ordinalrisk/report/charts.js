@@ -315,6 +315,28 @@ function heldChart(stop, theme, width) {
   };
 }
 
+// --- predicted against observed
+
+const reliabilityChart = (kind, unit) => (stop, theme, width) => {
+  const { bins } = report.reliability[kind];
+  const largest = Math.max(...bins.map((bin) => bin.count));
+  const texts = bins.map(({ count: number, predicted, observed }) => `${count(number)} ${unit}<br>predicted ${percent(predicted)}<br>observed ${observed.length > 1 ? span(observed, percent) : percent(observed[0])}`);
+  const points = {
+    type: "scatter", mode: "lines+markers", x: bins.map((bin) => bin.predicted), y: bins.map((bin) => bin.observed[0]), hoverinfo: "text", hovertext: texts,
+    line: { color: theme.main, width: 1.5 }, cliponaxis: false,
+    marker: { color: theme.main, opacity: 1, size: bins.map((bin) => 6 + 10 * Math.sqrt(bin.count / largest)) },
+  };
+  if (bins.every((bin) => bin.observed.length > 1)) {
+    points.error_y = {
+      type: "data", symmetric: false, color: theme.main, thickness: 1.6, width: 4,
+      array: bins.map(({ observed }) => observed[2] - observed[0]), arrayminus: bins.map(({ observed }) => observed[0] - observed[1]),
+    };
+  }
+  const diagonal = { type: "scatter", mode: "lines", x: [0, 1], y: [0, 1], hoverinfo: "skip", line: { color: theme.ink, width: 1.5, dash: "dash" } };
+  const scale = { range: [-0.02, 1.02], tickformat: ".0%", nticks: fewTicks(width) };
+  return { traces: [diagonal, points], layout: layoutOf(theme, { xaxis: { ...scale, title: "predicted" }, yaxis: { ...scale, title: "observed" } }) };
+};
+
 const fixedHeight = (onScreen, onPaper) => (width, printed) => (printed ? onPaper : onScreen);
 const barHeight = K > 6 ? fixedHeight(340, 260) : fixedHeight(300, 230);
 
@@ -327,5 +349,7 @@ const CHARTS = {
   class_risk: { height: classHeight, draw: classRiskChart },
   strata: { height: (width, onPaper) => heightOf(report.strata.names.length, onPaper), draw: strataChart },
   held: { height: mapHeight, draw: heldChart },
+  top: { height: fixedHeight(350, 260), draw: reliabilityChart("top", "rows") },
+  cumulative: { height: fixedHeight(350, 260), draw: reliabilityChart("cumulative", "probabilities") },
   rules: { height: fixedHeight(350, 280), draw: rulesChart },
 };

@@ -17,7 +17,7 @@ function showFields(stop) {
     if (shown.textContent !== text) shown.textContent = text;
     if (["note", "tag"].includes(shown.dataset.field)) shown.hidden = text === "";
   }
-  document.querySelector(".verdict").dataset.verdict = stop.verdict;
+  Object.assign(document.querySelector(".verdict").dataset, { icon: stop.icon, colour: stop.colour });
   slider.value = here;
   slider.setAttribute("aria-valuetext", `${report.alphaWord} ${stop.alpha}`);
 }
@@ -25,7 +25,7 @@ function showFields(stop) {
 function announce() {
   const { fields } = stops[here];
   document.getElementById("announcement").textContent =
-    `At ${report.alphaWord} ${fields.alpha}: ${fields["verdict-word"]} Realised loss ${fields.risk}, coverage ${fields.coverage}, mean size ${fields.size}.`;
+    `At ${report.alphaWord} ${fields.alpha}: ${fields.sentence} Realised loss ${fields.risk}, coverage ${fields.coverage}, mean size ${fields.size}.`;
 }
 
 // --- tables
@@ -40,16 +40,51 @@ function showTables(stop) {
   }
   document.querySelector("[data-strata]")?.replaceChildren(tableElement(strataTable(stop)));
   document.querySelector("[data-rules]")?.replaceChildren(tableElement(rulesTable(stop)));
+  document.querySelector("[data-slices]")?.replaceChildren(tableElement(slicesTable()));
+  showFound(stop);
+  sayWhatGoesOn();
+}
+
+const find = document.getElementById("find");
+
+function showFound(stop) {
+  const box = document.querySelector("[data-found]");
+  const asked = find.value.trim();
+  if (asked === "") {
+    box.replaceChildren();
+    return;
+  }
+  const table = foundTable(stop, asked);
+  box.replaceChildren(table.rows.length ? tableElement(table) : element("p", { class: "left-out" }, "This page holds no such case."));
+}
+
+// Where a table is wider than its box, a line below it says so.
+function sayWhatGoesOn() {
+  for (const box of document.querySelectorAll(".scroll")) {
+    const wider = box.scrollWidth > box.clientWidth + 1;
+    const said = box.nextElementSibling?.matches(".goes-on") ? box.nextElementSibling : null;
+    if (wider && !said) box.after(element("p", { class: "goes-on", "aria-hidden": "true" }, "The table goes on to the right: scroll sideways."));
+    if (!wider && said) said.remove();
+  }
 }
 
 // --- charts
+
+// The script that draws them is packed; until it is there, and in old browsers, the tables hold the numbers.
+async function unpackPlotly() {
+  const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (letter) => letter.charCodeAt(0));
+  const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const script = element("script", {}, await new Response(unpacked).text());
+  document.head.append(script);
+  script.remove();
+}
 
 const charts = [...document.querySelectorAll("[data-chart]")].map((box) => ({ box, ...CHARTS[box.dataset.chart], stale: true, seen: false }));
 
 function drawChart(chart) {
   const sheet = chart.box.closest(".wide") ? PRINT_WIDTH.wide : PRINT_WIDTH.column;
   const width = printing ? sheet : chart.box.clientWidth;
-  if (width === 0) return;
+  if (width === 0 || !window.Plotly) return;
   const theme = dark.matches && !printing ? THEMES.dark : THEMES.light;
   const { traces, layout } = chart.draw(stops[here], theme, width, printing);
   const height = chart.height(width, printing);
@@ -65,7 +100,7 @@ function drawLater() {
   clearTimeout(rest);
   rest = setTimeout(function one() {
     const chart = charts.find((each) => each.stale && each.box.clientWidth > 0);
-    if (!chart) return;
+    if (!chart || !window.Plotly) return;
     drawChart(chart);
     rest = setTimeout(one);
   }, 150);
@@ -79,7 +114,7 @@ function redraw() {
 // One chart in sight a frame: the slider never waits for more than one.
 let frame = 0;
 function drawNext() {
-  const chart = charts.find((each) => each.stale && each.seen);
+  const chart = window.Plotly && charts.find((each) => each.stale && each.seen);
   if (chart) drawChart(chart);
   frame = chart ? requestAnimationFrame(drawNext) : 0;
   if (!frame) drawLater();
@@ -103,6 +138,7 @@ function watchCharts() {
     const changed = entries.map((entry) => charts.find((chart) => chart.box === entry.target)).filter((chart) => chart.width !== chart.box.clientWidth);
     for (const chart of changed) Object.assign(chart, { stale: true, width: chart.box.clientWidth });
     if (changed.length && !printing) schedule();
+    sayWhatGoesOn();
   });
   for (const chart of charts) {
     chart.box.style.height = `${chart.height(chart.box.clientWidth, false)}px`;
@@ -114,6 +150,10 @@ function watchCharts() {
 function setPrinting(now) {
   if (printing === now) return;
   printing = now;
+  for (const details of document.querySelectorAll("details.technical")) { // an auditor's copy has them
+    if (now) details.dataset.was = details.open ? "open" : "closed";
+    details.open = now || details.dataset.was === "open";
+  }
   for (const chart of charts) drawChart(chart);
 }
 
@@ -150,6 +190,10 @@ addEventListener("hashchange", () => {
   const stop = stopOfAddress();
   if (stop >= 0) moveTo(stop);
 });
+find.addEventListener("input", () => {
+  showFound(stops[here]);
+  sayWhatGoesOn();
+});
 document.addEventListener("toggle", (event) => {
   if (event.target.matches("details[data-table]") && event.target.open) showTables(stops[here]);
 }, true);
@@ -162,3 +206,6 @@ if (stopOfAddress() >= 0) here = stopOfAddress();
 showFields(stops[here]);
 watchCharts();
 schedule();
+unpackPlotly().then(redraw, () => {
+  document.getElementById("results").prepend(element("p", { class: "note" }, "This browser can't unpack what draws the charts. The tables below each chart hold the same numbers; a newer browser shows both."));
+});

@@ -3,10 +3,13 @@
 The page holds every position of its slider, so moving it looks numbers up and computes none. What stands in a
 sentence or a headline is worded here, once, for every position, so the words are the same with and without
 JavaScript. Charts and tables are drawn from the same data by ``charts.js``, ``tables.js`` and ``page.js``.
+Most of the page is the script that draws charts, so that is compressed; the browser unpacks it.
 """
 
 from __future__ import annotations
 
+import base64
+import gzip
 import importlib
 import json
 import math
@@ -19,25 +22,17 @@ from importlib.resources import files
 from typing import Any
 
 from ordinalrisk.display import wording
-
-Summary = Mapping[str, Any]
+from ordinalrisk.display.wording import Summary
 
 _MAX_BYTES = 6_000_000
 _SCRIPTS = ("charts.js", "tables.js", "page.js")
-_VERDICTS = {
-    "agrees": "The test data agrees.",
-    "chance": "The test data is above alpha, but within chance.",
-    "disagrees": "The test data disagrees.",
-    "nothing": "Nothing to check: every set is the whole scale.",
-}
-_RULES = {
-    "frontier": "smallest around the point label at the risks it attains, if the probabilities are right",
-    "adaptive": "evens out the model's own risk from row to row",
-    "paper": "adds the better neighbour, one label at a time",
-    "rps": "by ranked probability score, around the median",
-}
+_ICONS = {"green": "agrees", "amber": "amber", "red": "disagrees"}
+_SATURATED = (
+    "Every set is a single label at this alpha, since those of the calibration rows kept within it. A larger "
+    "alpha changes nothing."
+)
 _KEPT_OF_STOP = (
-    *("alpha", "value", "verdict", "risk", "coverage", "mean_size", "sizes", "centroids"),
+    *("alpha", "value", "colour", "risk", "coverage", "mean_size", "sizes", "centroids"),
     *("class_coverage", "class_risk", "class_size", "held", "widest", "missed"),
 )
 
@@ -78,6 +73,11 @@ def render(summary: Summary) -> str:
             "this is not a report's summary of schema version 1: "
             f"format={summary.get('format')!r}, schema_version={summary.get('schema_version')!r}"
         )
+    if missing := [name for name in ("title", "slices", "reliability") if name not in summary]:
+        raise ValueError(
+            f"this summary lacks {', '.join(map(repr, missing))}, which a page shows: ordinalrisk "
+            f"{summary.get('package_version')} wrote it; make a new one from the test rows"
+        )
     page = _page(summary)
     if len(page.encode()) < _MAX_BYTES:
         return page
@@ -86,13 +86,18 @@ def render(summary: Summary) -> str:
 
 
 def _page(summary: Summary) -> str:
-    data = _page_data(summary)
+    data, start = _page_data(summary), summary["stops"][summary["start"]]
     page: str = _template().render(
         summary=summary,
-        has_map=summary["stops"][summary["start"]]["held"] is not None,
-        verdict=summary["stops"][summary["start"]]["verdict"],
+        has_map=start["held"] is not None,
+        icon=_icon(start),
+        colour=start["colour"],
+        test_size=_bytes_in_words(summary["test"]["bytes"]),
+        slice_notes=_slice_notes(summary),
+        reliability_words=_reliability_words(summary),
         fields=data["stops"][summary["start"]]["fields"],
-        facts=_facts(summary),
+        promise_facts=wording.facts(summary, _bound(summary)) if "promise" in summary else [],
+        smallest_alpha=_smallest_alpha(summary["calibration"]["smallest_alpha"]),
         title=_title(summary),
         promise=_promise_words(summary),
         calibrated=wording.calibrated_alpha(summary),
@@ -100,15 +105,15 @@ def _page(summary: Summary) -> str:
         confidence=data["confidence"],
         data=_json_for_html(data),
         style=_own_file("page.css"),
-        plotly=_script_for_html(_plotly_source()),
+        plotly=_packed_plotly(),
         script=_script_for_html("\n".join(map(_own_file, _SCRIPTS))),
-        n=_count,
+        n="{:,}".format,
     )
     return page
 
 
 def _promise_words(summary: Summary) -> dict[str, Any] | None:
-    """What the page says of a promise that is more than one risk for all rows."""
+    """Return what the page says of a promise that is more than one risk for all rows."""
     if "promise" not in summary:
         return None
     promise = summary["promise"]
@@ -126,7 +131,9 @@ def _promise_words(summary: Summary) -> dict[str, Any] | None:
 
 
 def _title(summary: Summary) -> str:
-    tested = summary["test"]["file"] or f"{_count(summary['test']['rows'])} test rows"
+    if summary["title"]:
+        return str(summary["title"])
+    tested = summary["test"]["file"] or f"{summary['test']['rows']:,} test rows"
     alpha = "alpha by class" if wording.has_own_alphas(summary) else f"alpha {summary['alpha']}"
     return f"Risk report: {tested}, {alpha}"
 
@@ -135,11 +142,13 @@ def _title(summary: Summary) -> str:
 
 
 def _page_data(summary: Summary) -> dict[str, Any]:
+    from ordinalrisk.growth.rules import GROWTH_RULES
+
     bound = float(Fraction(summary["loss"]["bound"]))
     decimals = _loss_decimals(bound)
     stops = [
         {key: stop[key] for key in _KEPT_OF_STOP}
-        | {"fields": _fields(stop, summary, decimals), "strata": _strata(stop, summary)}
+        | {"icon": _icon(stop), "fields": _fields(stop, summary, decimals), "strata": _strata(stop, summary)}
         for stop in summary["stops"]
     ]
     return {
@@ -149,21 +158,23 @@ def _page_data(summary: Summary) -> dict[str, Any]:
         "start": summary["start"],
         "bound": bound,
         "lossDecimals": decimals,
-        "confidence": _confidence(summary),
+        "confidence": f"{100 * summary['confidence']:.6g} %",
         "classes": summary["classes"],
         "classRows": summary["test"]["class_rows"],
         "rows": summary["test"]["rows"],
         "growth": summary["growth"]["name"],
-        "ruleNotes": _RULES,
+        "ruleNotes": {name: rule.note for name, rule in GROWTH_RULES.items()},
         "stops": stops,
         "joined": summary["calibration"]["most_tied"] is not None,
         "cases": summary["cases"],
+        "slices": summary["slices"],
+        "reliability": summary["reliability"],
         "rules": summary["rules"],
     }
 
 
 def _strata(stop: Summary, summary: Summary) -> list[dict[str, Any]]:
-    """What is shown of each part that has a guarantee of its own, at one position of the slider."""
+    """Return what is shown of each group and true class at one position of the slider."""
     kept = ("alpha", "value", "certified", "verdict", "risk", "units", "mean_size", "single")
     return [
         {key: part[key] for key in kept}
@@ -173,7 +184,7 @@ def _strata(stop: Summary, summary: Summary) -> list[dict[str, Any]]:
 
 
 def _strata_facts(summary: Summary) -> dict[str, Any] | None:
-    """What is shown of each part wherever the slider stands."""
+    """Return what is shown of each group and true class wherever the slider stands."""
     if "promise" not in summary or not summary["promise"]["by"]:
         return None
     promise = summary["promise"]
@@ -183,31 +194,26 @@ def _strata_facts(summary: Summary) -> dict[str, Any] | None:
         "calibrated": [part["calibration_units"] for part in promise["strata"]],
         "unit": promise["unit"],
         "weighted": promise["shift"] is not None,
-        "title": {1: {"group": "group", "class": "true class"}[promise["by"][0]]}.get(
-            len(promise["by"]), "group, true class"
-        ),
+        "title": ", ".join(promise["by"]).replace("class", "true class"),
     }
 
 
 def _fields(stop: Summary, summary: Summary, decimals: int) -> dict[str, str]:
-    """The text of each ``data-field`` of the page at one position of the slider."""
+    """Return the text of each ``data-field`` of the page at one position of the slider."""
+    threshold = stop["threshold"]
     return {
         "alpha": stop["alpha"],
-        "lead": _lead(stop, summary),
+        "headline": stop["headline"],
         "guarantee": stop["guarantee"],
         "worst": _worst(stop, summary),
-        "note": _note(stop),
+        "note": _SATURATED if stop["saturated"] else "",
         "tag": _tag(stop, summary),
-        "verdict-word": _VERDICTS[stop["verdict"]],
+        "sentence": stop["sentence"],
         "verdict-text": stop["verdict_text"],
         **_estimate("risk", stop["risk"], lambda value: _fixed(value, decimals)),
         **_estimate("coverage", stop["coverage"], _percent),
         **_estimate("size", stop["mean_size"], lambda value: _fixed(value, 2)),
-        "threshold": (
-            wording.threshold_in_words(summary)
-            if stop["threshold"] is None
-            else _threshold(stop["threshold"])
-        ),
+        "threshold": wording.threshold_in_words(summary) if threshold is None else _threshold(threshold),
     }
 
 
@@ -216,42 +222,53 @@ def _estimate(name: str, estimate: Sequence[float], text: Callable[[float], str]
     return {name: value, f"{name}-low": low.removesuffix(" %"), f"{name}-high": high}
 
 
-def _lead(stop: Summary, summary: Summary) -> str:
-    if "lead" in stop and (stop["certified"] or summary["promise"]["by"]):
-        return str(stop["lead"])
-    if stop["certified"]:
-        return f"Promised: the loss of a new row is at most {stop['alpha']} on average."
-    rows = _count(summary["calibration"]["rows"])
+def _icon(stop: Summary) -> str:
+    """Return the shape of a verdict: it says the same as its colour, and is another if nothing is learned."""
+    return "nothing" if stop["verdict"] == "nothing" else _ICONS[stop["colour"]]
+
+
+def _slice_notes(summary: Summary) -> list[str]:
+    """Explain the table of slices; nothing without one."""
+    if (slices := summary["slices"]) is None:
+        return []
+    notes = [
+        f"Of the {slices['looked_at']:,} values of {', '.join(slices['columns'])}, those whose rows are "
+        f"missed most often at the calibrated alpha. Of all rows {_percent(slices['missed'])} are missed."
+    ]
+    notes += ["The intervals hold for all of them together (Bonferroni), so few stand out by chance."]
+    if slices["left_out"]:
+        notes.append(f"Left out, with too many values: {', '.join(slices['left_out'])}.")
+    promise = summary.get("promise")
+    if promise is not None and promise["unit"] == "cluster":
+        notes.append("Rows are taken as independent; with clusters the intervals are too narrow.")
+    if promise is not None and promise["shift"] is not None:
+        notes.append("Each row counts once, without weights.")
+    return notes
+
+
+def _reliability_words(summary: Summary) -> str:
+    top = summary["reliability"]["top"]
     return (
-        f"At alpha {stop['alpha']} every prediction is the whole scale: "
-        f"{rows} calibration rows cannot certify anything narrower."
+        f"The model gives its most probable label {_percent(top['predicted'])} on average, and this label is "
+        f"right for {_percent(top['right'])} of the rows."
     )
 
 
 def _worst(stop: Summary, summary: Summary) -> str:
-    """What an average hides most: the class whose loss is the largest."""
+    """Describe the class with the largest loss, which an average hides."""
     loss = [(estimate[0], y) for y, estimate in enumerate(stop["class_risk"]) if estimate]
     if len(loss) < 2:
         return ""
     largest, y = max(loss)
-    name, rows = summary["classes"][y], _count(summary["test"]["class_rows"][y])
     share = stop["class_coverage"][y][0]
-    about = wording.average_in_words(summary)
-    by_misses = math.isclose(largest, 1 - share, abs_tol=1e-9)
-    mean = "" if by_misses else f"its mean loss is {wording.in_digits(largest)}, and "
-    return (
-        f"{about} The class served worst is {name}: {mean}"
-        f"{_percent(share)} of its {rows} rows have the truth in their set."
+    by_misses = all(
+        math.isclose(risk, 1 - stop["class_coverage"][label][0], abs_tol=1e-9) for risk, label in loss
     )
-
-
-def _note(stop: Summary) -> str:
-    if stop["saturated"]:
-        return (
-            "Every set is a single label at this alpha, since those of the calibration rows kept within it. "
-            "A larger alpha changes nothing."
-        )
-    return ""
+    mean = "" if by_misses else f"its mean loss is {wording.four_digits(largest)}, and "
+    return (
+        f"{wording.average_in_words(summary)} The class served worst is {summary['classes'][y]}: {mean}"
+        f"{_percent(share)} of its {summary['test']['class_rows'][y]:,} rows have the truth in their set."
+    )
 
 
 def _tag(stop: Summary, summary: Summary) -> str:
@@ -262,93 +279,21 @@ def _tag(stop: Summary, summary: Summary) -> str:
     return "single labels, saturated" if stop["saturated"] else ""
 
 
-# --- what only the template reads
+def _bound(summary: Summary) -> str | None:
+    """Return the confidence bound in words, if there is one."""
+    from ordinalrisk.calibration.confidence_bounds import BOUNDS
 
-
-def _facts(summary: Summary) -> list[tuple[str, list[tuple[str, str, bool]]]]:
-    """Groups of (term, value, whether the value is a code) for the auditor."""
-    calibration, test = summary["calibration"], summary["test"]
-    smallest = calibration["smallest_alpha"]
-    point = summary["growth"]["point"]
-    return [
-        (
-            "Calibration",
-            [
-                ("File", calibration["file"] or "not saved to a file", False),
-                ("Rows", _count(calibration["rows"]), False),
-                ("Calibrated alpha", wording.calibrated_alpha(summary), False),
-                (
-                    "Smallest alpha that can be certified",
-                    "none" if smallest is None else _with_decimal(smallest, Fraction(smallest)),
-                    False,
-                ),
-                ("Loss", summary["loss"]["text"], True),
-                ("Largest possible loss (B)", calibration["bound"], False),
-                ("Growth rule", f"{summary['growth']['name']} (point label: {point})", False),
-                *_threshold_facts(calibration["threshold"]),
-                *_level_facts(calibration["levels"], calibration["most_tied"]),
-                *_columns(calibration["columns"]),
-                ("Fingerprint of the calibration data (BLAKE3)", calibration["data_blake3"], True),
-            ],
-        ),
-        *(wording.facts(summary) if "promise" in summary else []),
-        (
-            "Test",
-            [
-                ("File", test["file"] or "not read from a file", False),
-                ("Rows", _count(test["rows"]), False),
-                ("Fingerprint of the test data (BLAKE3)", test["data_blake3"], True),
-            ],
-        ),
-        (
-            "Report",
-            [
-                ("Classes, in order", ", ".join(summary["classes"]), False),
-                ("Confidence of the intervals", _confidence(summary), False),
-                ("ordinalrisk version", summary["package_version"], False),
-            ],
-        ),
-    ]
-
-
-def _level_facts(levels: int, most_tied: int | None) -> list[tuple[str, str, bool]]:
-    if most_tied is None:
-        return [("Levels of the risk curve that were kept", _count(levels), False)]
-    return [
-        ("Levels in the risk curve", _count(levels), False),
-        ("Most rows that change at one level (M)", _count(most_tied), False),
-    ]
-
-
-def _threshold_facts(threshold: Summary | None) -> list[tuple[str, str, bool]]:
-    if threshold is None:
-        return []
-    return [
-        ("Threshold, decimal", threshold["decimal"], True),
-        ("Threshold, hexadecimal", threshold["hex"], True),
-    ]
-
-
-def _columns(columns: Summary | None) -> list[tuple[str, str, bool]]:
-    if columns is None:
-        return [("Columns", "not recorded: the data came as arrays", False)]
-    kind = "logits" if columns["logits"] else "probabilities"
-    return [
-        (f"Columns of {kind}", ", ".join(columns["scores"]), True),
-        ("Column of the true label", columns["label"], True),
-        *(
-            (f"Column of the {role}s", columns[role], True)
-            for role in ("group", "cluster", "weight")
-            if columns.get(role) is not None
-        ),
-    ]
+    if (name := summary["promise"]["bound"]) is None:
+        return None
+    bound = BOUNDS[name]
+    return f"{bound.words}, for every alpha at once" if bound.every_alpha else bound.words
 
 
 # --- numbers as text
 
 
 def _fixed(value: float, decimals: int) -> str:
-    """``value`` rounded as JavaScript's ``toFixed`` does: to nearest, and up when half way."""
+    """Round as JavaScript's ``toFixed`` does: to nearest, and up when half way."""
     return format(Decimal(value).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP), "f")
 
 
@@ -357,8 +302,24 @@ def _percent(share: float) -> str:
 
 
 def _loss_decimals(bound: float) -> int:
-    """Decimals that show losses up to ``bound`` in steps of a ten-thousandth of its power of ten."""
+    """Return the decimals that show losses in steps of a ten-thousandth of the bound's power of ten."""
     return min(max(4 - math.floor(math.log10(bound)), 0), 12)
+
+
+def _bytes_in_words(n_bytes: int | None) -> str:
+    """Write the size of files.
+
+    Examples
+    --------
+    >>> _bytes_in_words(512), _bytes_in_words(1_234_567), _bytes_in_words(None)
+    ('512 bytes', '1.2 MB', '')
+    """
+    if n_bytes is None:
+        return ""
+    for power, unit in ((3, "GB"), (2, "MB"), (1, "kB")):
+        if n_bytes >= 1000**power:
+            return f"{n_bytes / 1000**power:.1f} {unit}"
+    return f"{n_bytes:,} bytes"
 
 
 def _threshold(threshold: float | str) -> str:
@@ -367,23 +328,17 @@ def _threshold(threshold: float | str) -> str:
     return f"{threshold:.5g}"
 
 
-def _with_decimal(text: str, value: Fraction) -> str:
-    return f"{text} (about {float(value):.3g})" if "/" in text else text
-
-
-def _count(number: int) -> str:
-    return f"{number:,}"
-
-
-def _confidence(summary: Summary) -> str:
-    return f"{100 * summary['confidence']:.6g} %"
+def _smallest_alpha(text: str | None) -> str:
+    if text is None:
+        return "none"
+    return f"{text} (about {float(Fraction(text)):.3g})" if "/" in text else text
 
 
 # --- files and packages
 
 
 def _json_for_html(data: Mapping[str, Any]) -> str:
-    r"""JSON that can stand inside any element: nothing in it starts a tag, an entity or a new line.
+    r"""Return JSON that can stand inside any element: it starts no tag, entity or new line.
 
     Examples
     --------
@@ -395,7 +350,7 @@ def _json_for_html(data: Mapping[str, Any]) -> str:
 
 
 def _script_for_html(source: str) -> str:
-    r"""A script that does not end the element it stands in, nor open a comment there.
+    r"""Escape what would end the element that a script stands in, or open a comment there.
 
     Examples
     --------
@@ -410,9 +365,10 @@ def _own_file(name: str) -> str:
 
 
 @cache
-def _plotly_source() -> str:
+def _packed_plotly() -> str:
+    """Return Plotly's script, compressed and in base64: two fifths of its size."""
     source: str = _extra("plotly.offline").get_plotlyjs()
-    return source
+    return base64.b64encode(gzip.compress(source.encode(), 6, mtime=0)).decode()
 
 
 def _template() -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,10 @@ from numpy.typing import NDArray
 
 from ordinalrisk.controller import RiskController
 from ordinalrisk.growth.rules import GROWTH_RULES
-from ordinalrisk.selection.compare import GROWTHS
-from ordinalrisk.selection.cross_validation import cross_validated, shuffled_folds
+from ordinalrisk.selection.cross_validation import cross_validated, curves_without_each, shuffled_folds
 
-FOLDS = 5
-FEWEST_ROWS = 10
+_FOLDS = 5
+_FEWEST_ROWS = 10
 
 
 def rules_compared(
@@ -25,28 +25,30 @@ def rules_compared(
     alphas: Sequence[Fraction],
     n_rows: int,
 ) -> dict[str, Any] | None:
-    """Risk and mean size of each rule at each ``alpha`` on rows drawn from ``n_rows``; None of few rows.
+    """Return the risk and mean size of each rule at each ``alpha``; None with few rows.
 
-    The controller's own rule starts from its own point labels, the others from their usual ones.
+    The rows are drawn from ``n_rows``. The controller's own rule starts from its own point labels.
     """
-    if len(labels) < FEWEST_ROWS:
+    if len(labels) < _FEWEST_ROWS:
         return None
-    folds = shuffled_folds(proba, labels, controller.classes_, FOLDS, seed=0)
-    own, loss = controller.growth, controller.loss
+    folds = shuffled_folds(proba, labels, controller.classes_, _FOLDS, random_state=0)
+    own, loss, costs = controller.growth, controller.loss, controller.calibration_.costs
+    risk_of = attrgetter("relative_risk" if controller.relative else "risk")
     risks, sizes = [], []
-    for name in GROWTHS:
-        rule = own if name == own.name else GROWTH_RULES[name]()
-        outcomes = cross_validated(folds, loss, rule, alphas)
-        risks.append([tally.risk(loss) if certified else None for tally, certified in outcomes])
-        sizes.append([tally.mean_size() if certified else None for tally, certified in outcomes])
-    which = f"{n_rows:,} test rows"
+    for name, rule_of_name in GROWTH_RULES.items():
+        rule = own if name == own.name else rule_of_name()
+        curves = curves_without_each(folds, rule, costs, controller.relative)
+        results = cross_validated(folds, rule, costs, curves, alphas)
+        risks.append([risk_of(result.tally)(loss) if result.certified else None for result in results])
+        sizes.append([result.tally.mean_size() if result.certified else None for result in results])
+    drawn = f"{n_rows:,} test rows"
     if len(labels) < n_rows:
-        which = f"{len(labels):,} of {which}, drawn at random"
+        drawn = f"{len(labels):,} of {drawn}, drawn at random"
     return {
-        "text": f"{FOLDS}-fold cross-validation on {which}",
+        "text": f"{_FOLDS}-fold cross-validation on {drawn}",
         "rows": len(labels),
-        "folds": FOLDS,
-        "names": list(GROWTHS),
+        "folds": _FOLDS,
+        "names": list(GROWTH_RULES),
         "risk": risks,
         "mean_size": sizes,
     }

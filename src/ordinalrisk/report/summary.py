@@ -7,34 +7,41 @@ parts that were counted on several machines merge to it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from fractions import Fraction
 from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ordinalrisk import __version__
-from ordinalrisk.calibration.accumulate import RowExtras
-from ordinalrisk.calibration.fingerprint import Fingerprint, of_parts
+from ordinalrisk.calibration.guarantees import Guarantee, guarantee_of
 from ordinalrisk.controller import RiskController
-from ordinalrisk.evaluation.estimates import CONFIDENCE
-from ordinalrisk.evaluation.origin import Origin
+from ordinalrisk.evaluation.estimates import CONFIDENCE, Estimate
+from ordinalrisk.evaluation.outcomes import Evaluation
 from ordinalrisk.inputs.arrays import to_numpy
-from ordinalrisk.inputs.labels import class_indices, require_column_order
+from ordinalrisk.inputs.batch import Batch
+from ordinalrisk.inputs.labels import class_indices
 from ordinalrisk.inputs.matrix import as_matrix
 from ordinalrisk.inputs.numbers import decimal_text
-from ordinalrisk.inputs.random_rows import RandomRows, require_next
+from ordinalrisk.inputs.random_rows import as_row_number
 from ordinalrisk.inputs.row_index import require_same_rows
-from ordinalrisk.losses.words import loss_in_words
-from ordinalrisk.report.counting import AtOneThreshold, AtOwnThresholds, Counted
-from ordinalrisk.report.promising import is_plain, promise_facts
+from ordinalrisk.prediction.predictor import Predictor, require_columns
+from ordinalrisk.report.facts import (
+    is_plain,
+    measured,
+    promise_facts,
+    promised,
+    shown_strata,
+    stratum_facts,
+    threshold_facts,
+)
+from ordinalrisk.report.headline import headline, loss_name
+from ordinalrisk.report.rows import ReportRows, shown_columns
 from ordinalrisk.report.rules import rules_compared
-from ordinalrisk.report.striking import shown_columns
+from ordinalrisk.report.stops import alpha_range, stops_of
 
-FORMAT = "ordinalrisk report"
-SCHEMA_VERSION = 1
-
-_ROWS_COMPARED = 20_000
+_SHARES = " Losses, risks and alpha are shares of what could be lost."
 
 
 class ReportSummary:
@@ -44,10 +51,10 @@ class ReportSummary:
     ----------
     controller : RiskController
         Calibrated, with a growth rule that finds its own point labels.
-    seed : int, optional
+    random_state : int, optional
         For randomized sets, as for :meth:`ordinalrisk.RiskController.predict_set`.
     unseen_groups : {"error", "full"}
-        What becomes of rows of a group without calibration rows.
+        What to do with groups that had no calibration rows: raise an error, or predict all labels.
     first_row : int
         The number of rows before the first that will be added, for a part that is to be merged.
 
@@ -55,6 +62,8 @@ class ReportSummary:
     ----------
     first_row, n_rows : int
         The number of rows before it, and of those in it.
+    rows : ReportRows
+        What is kept of the rows.
 
     Examples
     --------
@@ -65,9 +74,9 @@ class ReportSummary:
     >>> summary = ReportSummary(controller)
     >>> summary.add(proba[500:800], y[500:800])
     >>> summary.add(proba[800:], y[800:])
-    >>> found = summary.finish()
-    >>> stop = found["stops"][found["start"]]
-    >>> stop["alpha"], stop["verdict"], found["test"]["rows"]
+    >>> facts = summary.finish()
+    >>> stop = facts["stops"][facts["start"]]
+    >>> stop["alpha"], stop["verdict"], facts["test"]["rows"]
     ('0.1', 'agrees', 500)
     """
 
@@ -75,7 +84,7 @@ class ReportSummary:
         self,
         controller: RiskController,
         *,
-        seed: int | None = None,
+        random_state: int | None = None,
         unseen_groups: str = "error",
         first_row: int = 0,
     ) -> None:
@@ -84,30 +93,31 @@ class ReportSummary:
             raise ValueError(
                 'A report needs a growth rule that finds its own point labels; this one has point="given".'
             )
-        if isinstance(seed, np.random.Generator):
-            raise ValueError("A report shows its seed, which must be a whole number, not a Generator.")
+        if isinstance(random_state, np.random.Generator):
+            raise ValueError(
+                "A report shows its random_state, which must be a whole number, not a Generator."
+            )
+        spec, calibration = controller.spec, controller.calibration_
         self._calibrated: RiskController | None = controller
-        self._seed = seed
-        self._counted: Counted = (
-            AtOneThreshold(controller)
-            if is_plain(controller) and seed is None
-            else AtOwnThresholds(controller, seed, unseen_groups)
+        self._seed, self.first_row = random_state, as_row_number(first_row)
+        self._plain = is_plain(spec, calibration)
+        self._shown = shown_strata(calibration.strata)
+        self._ranges = [alpha_range(part, spec.promise) for part in calibration.strata.parts]
+        self._stops = stops_of(spec, calibration, self._ranges, len(self._shown), plain=self._plain)
+        own = (
+            Fraction(1)
+            if isinstance(spec.alpha, Mapping)
+            else spec.stratum_alphas(spec.alpha, calibration)[0]
         )
-        self._sample = RandomRows(_ROWS_COMPARED, first_row=first_row)
-        self._origin = (
-            Origin.of(controller.calibration_),
-            repr(controller.growth),
-            repr(controller.spec.promise),
-            tuple(controller.thresholds_),
-            tuple(self._counted.values),
-            seed,
-            unseen_groups,
-        )
-        self._fingerprint: Fingerprint | None = None
-        self._digests: list[str] = []  # of the parts before the rows of that fingerprint
-        self._number_type: str | None = None
-        self._columns: list[str] | None = None
-        self.first_row, self.n_rows = self._sample.first_row, 0
+        self._start = [stop.value for stop in self._stops].index(own)
+        predictors = [Predictor(spec.growth, calibration, stop.thresholds) for stop in self._stops]
+        self.rows = ReportRows(predictors, self._start, unseen_groups, random_state)
+        self._part: int | None = self.first_row
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return self.rows.n_rows
 
     def add(
         self,
@@ -141,37 +151,34 @@ class ReportSummary:
         >>> summary.n_rows
         21
         """
-        extras = RowExtras(groups, clusters, sample_weight)
         require_same_rows(proba=proba, y=y, groups=groups, clusters=clusters, sample_weight=sample_weight)
-        matrix, labels = self._checked(proba, y)
-        self._counted.check(matrix, extras)
-        columns, number_type = shown_columns(cases, len(matrix)), _number_type(matrix)
-        self._require_alike("This batch", [*columns], number_type)
-        self._fingerprint = (self._fingerprint or Fingerprint()).update(matrix, labels)
-        self._columns, self._number_type = [*columns], number_type
-        self._counted.add(matrix, labels, extras, columns, self._sample.next_row)
-        self._sample.add(matrix, labels)
-        self.n_rows += len(matrix)
+        matrix, classes = as_matrix(to_numpy(proba, "proba")), self._controller.classes_
+        require_columns(proba, matrix.shape[1], classes)
+        labels = class_indices(to_numpy(y, "y"), classes, len(matrix))
+        columns, next_row = shown_columns(cases, len(matrix)), self.rows.next_row(self.first_row)
+        if self._part is None:  # rows after a merge are a part of their own
+            self._part = next_row
+        part = self._part
+        self.rows.add(Batch(matrix, labels, groups, clusters, sample_weight, None, columns, part, next_row))
 
     def merge(self, other: ReportSummary) -> ReportSummary:
-        """Take in the summary of the rows that directly follow, which is left as it is; gives this one.
+        """Return the summary of the rows of both, which are left as they are.
 
-        The result is the summary of all rows, and they can be merged in any grouping as long as they stay in
-        order. Only the fingerprint tells: with more than one part that has rows it is made of theirs. Rows
-        that are added after a merge are a part too.
+        Parts can be merged in any order and grouping. With more than one part that has rows, the fingerprint
+        is made of theirs. Rows that are added after a merge follow the last ones, and are a part too.
 
-        A summary that was pickled has left the controller behind. It can still be merged with others, and is
-        finished by a last merge into a new one.
+        A summary that was pickled has left the controller behind. It can still be merged, and a merge with a
+        new one can finish.
 
         Parameters
         ----------
         other : ReportSummary
-            Of the same calibration, seed and ``unseen_groups``; its ``first_row`` is the row that comes next.
+            Of the same calibration, ``random_state`` and ``unseen_groups``, and of other rows.
 
         Returns
         -------
         ReportSummary
-            Itself.
+            A new one.
 
         Examples
         --------
@@ -183,47 +190,21 @@ class ReportSummary:
         >>> parts[1].add(proba[9:], y[9:])
         >>> summary = ReportSummary(controller)
         >>> for part in parts:
-        ...     _ = summary.merge(pickle.loads(pickle.dumps(part)))
+        ...     summary = summary.merge(pickle.loads(pickle.dumps(part)))
         >>> summary.finish()["stops"] == summarise(controller, proba, y)["stops"]
         True
         """
-        if self._origin != other._origin:
-            raise ValueError(
-                "The part to merge was made for another calibration, seed or unseen_groups; make all parts "
-                "from one controller, with the same ones."
-            )
-        require_next(self._sample.next_row, other.first_row)
-        if not other.n_rows:
-            return self
-        assert other._columns is not None
-        assert other._number_type is not None
-        self._require_alike("The part to merge", other._columns, other._number_type)
-        self._digests, self._fingerprint = [*self._all_digests, *other._all_digests], None
-        self._columns, self._number_type = other._columns, other._number_type
-        self._counted.merge(other._counted)
-        self._sample.merge(other._sample)
-        self.n_rows += other.n_rows
-        return self
-
-    def _require_alike(self, what: str, columns: list[str], number_type: str) -> None:
-        if self._columns not in (None, columns):
-            raise ValueError(f"{what} has cases with the columns {columns}, those before {self._columns}.")
-        if self._number_type not in (None, number_type):
-            raise ValueError(
-                f"{what} has probabilities of type {number_type}, those before of {self._number_type}; "
-                "convert all to one type."
-            )
-
-    @property
-    def _all_digests(self) -> list[str]:
-        """The fingerprint of each part."""
-        last = [] if self._fingerprint is None else [self._fingerprint.hexdigest()]
-        return [*self._digests, *last]
+        both = object.__new__(ReportSummary)
+        both.__dict__.update(self.__dict__)
+        both.rows, both._part = self.rows.merge(other.rows), None
+        both._calibrated = self._calibrated or other._calibrated
+        both._stops = self._stops or other._stops
+        both.first_row = both.rows.spans[0][0] if both.rows.spans else min(self.first_row, other.first_row)
+        return both
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the controller, which each machine has, and with digests for hashers."""
-        closed = {"_calibrated": None, "_digests": self._all_digests, "_fingerprint": None}
-        return self.__dict__ | closed
+        """Without the controller, which each machine has."""
+        return self.__dict__ | {"_calibrated": None, "_stops": []}
 
     @property
     def _controller(self) -> RiskController:
@@ -239,8 +220,12 @@ class ReportSummary:
         calibration_file: str | PathLike[str] | None = None,
         test_file: str | PathLike[str] | None = None,
         columns: Any = None,
+        *,
+        title: str | None = None,
+        date: str | None = None,
+        test_bytes: int | None = None,
     ) -> dict[str, Any]:
-        """The summary of the rows so far.
+        """Return all that the report shows of the rows so far.
 
         Parameters
         ----------
@@ -248,6 +233,10 @@ class ReportSummary:
             Where the calibration and the test rows came from, to be shown.
         columns : mapping, optional
             Which columns held the scores and the label; by default those that the calibration remembers.
+        title, date : str, optional
+            What the report is called, and when it was made, to be shown.
+        test_bytes : int, optional
+            The size of the test files, to be shown.
 
         Returns
         -------
@@ -265,96 +254,126 @@ class ReportSummary:
         """
         if not self.n_rows:
             raise ValueError("There are no test rows to report on.")
-        controller, counted = self._controller, self._counted
-        cases = counted.cases
-        digest = of_parts(self._all_digests)
+        controller, outcomes = self._controller, self.rows.outcomes
+        spec, calibration = controller.spec, controller.calibration_
+        values, digest = [stop.value for stop in self._stops], self.rows.fingerprint.hexdigest()
+        by_class, start = isinstance(spec.alpha, Mapping), self._start
+        proba, labels = self.rows.sample.drawn()
+        guarantees = [guarantee_of(stop.thresholds) for stop in self._stops]
+        evaluations = outcomes.finish(
+            calibration,
+            guarantees,
+            calibrated_on=digest == controller.data_blake3_,
+            parts=self._shown,
+        )
         return {
-            "format": FORMAT,
-            "schema_version": SCHEMA_VERSION,
+            "format": "ordinalrisk report",
+            "schema_version": 1,
             "package_version": __version__,
+            "title": title,
+            "date": date,
             "confidence": CONFIDENCE,
             "classes": self._class_names,
             "loss": {
+                "name": loss_name(controller.loss),
                 "text": repr(controller.loss),
-                "bound": decimal_text(controller.calibration_.costs.bound),
-                "description": loss_in_words(controller.loss, self._class_names),
+                "bound": "1" if spec.relative else decimal_text(calibration.costs.bound),
+                "description": controller.loss.in_words(self._class_names) + (_SHARES * spec.relative),
             },
             "growth": {"name": controller.growth.name, "point": controller.growth.point},
-            "alpha": decimal_text(counted.values[counted.start]),
-            "start": counted.start,
+            "alpha": decimal_text(values[start]),
+            "start": start,
             "calibration": self._calibration(calibration_file, columns),
             "test": {
                 "file": None if test_file is None else fspath(test_file),
+                "bytes": test_bytes,
                 "rows": self.n_rows,
-                "class_rows": counted.class_rows,
+                "class_rows": evaluations[start].tally.class_rows.tolist(),
                 "data_blake3": digest,
             },
-            "stops": counted.stops(
-                {row: i for i, row in enumerate(cases)}, calibrated_on=digest == controller.data_blake3_
-            ),
-            "cases": {
-                "columns": self._columns,
-                "rows": [{"row": row + 1, **case._asdict()} for row, case in cases.items()],
-            },
-            "rules": self._rules(),
-            **self._promise(),
+            "stops": self._stop_facts(guarantees, evaluations),
+            "cases": {"columns": self.rows.columns, "rows": self._cases()},
+            "slices": self.rows.slices.finish(),
+            "reliability": self.rows.reliability.finish(),
+            "rules": None if by_class else rules_compared(controller, proba, labels, values, self.n_rows),
+            **self._promise(guarantees[start], evaluations[start]),
         }
 
-    def _rules(self) -> dict[str, Any] | None:
-        """The growth rules side by side, unless each class has its own ``alpha``."""
-        counted = self._counted
-        if isinstance(counted, AtOwnThresholds) and counted.parts.alphas_differ:
-            return None
-        return rules_compared(self._controller, *self._sample.drawn(), counted.values, self.n_rows)
+    def _stop_facts(self, guarantees: list[Guarantee], evaluations: list[Evaluation]) -> list[dict[str, Any]]:
+        """Return what holds, and what was realised, at each stop."""
+        striking, relative = self.rows.striking, self._controller.relative
+        bound = 1 if relative else self._controller.calibration_.costs.bound
+        position = {row: i for i, row in enumerate(striking.cases)}
+        numbers: dict[int, dict[str, Any]] = {}
+        facts = []
+        for stop, at, guarantee, evaluation in zip(
+            self._stops, self.rows.outcomes.distinct, guarantees, evaluations, strict=True
+        ):
+            whole, values = evaluation.whole, stop.thresholds.values
+            if at not in numbers:
+                risk = Estimate(0.0, 0.0, float(bound)) if whole is None else whole.risk
+                numbers[at] = measured(evaluation.tally, self._controller.loss, risk, relative)
+            one = values[0] if len(values) == 1 and guarantee.shift is None else None
+            words = headline(self._controller.loss, len(self._class_names), guarantee)
+            facts.append(promised(stop.value, guarantee, words, evaluation, one) | numbers[at])
+            facts[-1] |= {
+                "widest": [position[row] for row in striking.widest[at].rows],
+                "missed": [position[row] for row in striking.missed[at].rows],
+            }
+            if not self._plain:
+                promise, _, _ = " ".join(str(guarantee).split()).partition(f", {guarantee.condition()}")
+                strata = zip(evaluation.strata, self._shown, strict=True)
+                facts[-1] |= {
+                    "lead": f"{promise}.",
+                    "units": 1.0 if whole is None else whole.n_units,
+                    "strata": [stratum_facts(each, values[part]) for each, part in strata],
+                }
+        return facts
 
-    def _promise(self) -> dict[str, Any]:
-        """What is promised beyond one risk for all rows, if anything is."""
-        counted = self._counted
-        if not isinstance(counted, AtOwnThresholds):
+    def _cases(self) -> list[dict[str, Any]]:
+        """Return the striking rows with their sets, or with the number of stops that hold each label."""
+        outcomes, label = self.rows.outcomes, np.arange(len(self._controller.classes_))
+        cases = []
+        for row, case in self.rows.striking.cases.items():
+            ends = case.ends[outcomes.distinct]
+            inside = (ends[:, :1] <= label) & (label <= ends[:, 1:])
+            sets = {"until": inside.sum(axis=0).tolist()} if self._plain else {"sets": ends.tolist()}
+            cases.append({"row": row + 1, "values": case.values, "truth": case.truth, **sets})
+        return cases
+
+    def _promise(self, guarantee: Guarantee, evaluation: Evaluation) -> dict[str, Any]:
+        """Return what is promised beyond one risk for all rows, if anything is."""
+        if self._plain:
             return {}
-        facts = promise_facts(self._controller, counted.parts, counted.part_rows, self._seed)
-        tested = {"test_clusters": counted.n_clusters, "unseen_rows": counted.unseen_rows}
-        return {"promise": facts | tested}
+        spec, calibration = self._controller.spec, self._controller.calibration_
+        outcomes, strata = self.rows.outcomes, calibration.strata
+        unseen = 0 if strata.groups is None else outcomes.part_rows(len(strata.parts))
+        facts = promise_facts(spec, calibration, guarantee, evaluation.strata, self._seed)
+        return {"promise": facts | {"test_clusters": outcomes.n_clusters, "unseen_rows": unseen}}
 
     @property
     def _class_names(self) -> list[str]:
         return [str(label) for label in self._controller.classes_.tolist()]
 
-    def _checked(self, proba: Any, y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """The rows, after every check of them: none is counted unless all can be."""
-        matrix = as_matrix(to_numpy(proba, "proba"))
-        classes = self._controller.classes_
-        if matrix.shape[1] != len(classes):
-            raise ValueError(
-                f"proba has {matrix.shape[1]} columns, but the calibration had {len(classes)} classes."
-            )
-        require_column_order(proba, classes)
-        return matrix, class_indices(to_numpy(y, "y"), classes, len(matrix))
-
     def _calibration(self, file: str | PathLike[str] | None, columns: Any) -> dict[str, Any]:
         controller = self._controller
-        remembered, strata = controller.columns_, controller.calibration_.strata
+        strata = controller.calibration_.strata
         curves = [part.curve for part in strata.parts]
-        if columns is None and remembered is not None:
-            columns = remembered.to_dict()
-        threshold, smallest = controller.thresholds_[0], self._counted.smallest_alpha
+        is_whole = all(curve.is_whole for curve in curves)
+        if columns is None and controller.columns_ is not None:
+            columns = controller.columns_.to_dict()
+        lowest = [each.lowest for each in self._ranges if each is not None]
         return {
             "file": None if file is None else fspath(file),
             "rows": controller.n_rows_,
             "bound": decimal_text(controller.calibration_.costs.bound),
-            "most_tied": max(curve.most_tied for curve in curves)
-            if all(curve.is_whole for curve in curves)
-            else None,
+            "most_tied": max(curve.most_tied for curve in curves) if is_whole else None,
             "levels": sum(len(curve.levels) for curve in curves),
-            "threshold": {"decimal": repr(threshold), "hex": threshold.hex()} if strata.is_one else None,
+            "threshold": threshold_facts(controller.thresholds_[0]) if strata.is_one else None,
             "data_blake3": controller.data_blake3_,
             "columns": columns,
-            "smallest_alpha": None if smallest is None else decimal_text(smallest),
+            "smallest_alpha": decimal_text(max(lowest)) if len(lowest) == len(self._ranges) else None,
         }
-
-
-def _number_type(matrix: NDArray[Any]) -> str:
-    return matrix.dtype.names[0] if matrix.dtype.names else matrix.dtype.name
 
 
 def summarise(
@@ -366,13 +385,15 @@ def summarise(
     groups: Any = None,
     clusters: Any = None,
     sample_weight: Any = None,
-    seed: int | None = None,
+    random_state: int | None = None,
     unseen_groups: str = "error",
     calibration_file: str | PathLike[str] | None = None,
     test_file: str | PathLike[str] | None = None,
     columns: Any = None,
+    title: str | None = None,
+    date: str | None = None,
 ) -> dict[str, Any]:
-    """Everything that a report on test rows shows, as JSON types.
+    """Return everything that a report on test rows shows, as JSON types.
 
     Parameters
     ----------
@@ -380,9 +401,9 @@ def summarise(
         Calibrated, with a growth rule that finds its own point labels.
     proba, y, cases, groups, clusters, sample_weight
         The test rows, as for :meth:`ReportSummary.add`.
-    seed, unseen_groups
+    random_state, unseen_groups
         As for :class:`ReportSummary`.
-    calibration_file, test_file, columns
+    calibration_file, test_file, columns, title, date
         As for :meth:`ReportSummary.finish`.
 
     Returns
@@ -398,6 +419,6 @@ def summarise(
     >>> summary["stops"][summary["start"]]["coverage"][0], summary["cases"]["columns"]
     (1.0, ['id'])
     """
-    summary = ReportSummary(controller, seed=seed, unseen_groups=unseen_groups)
+    summary = ReportSummary(controller, random_state=random_state, unseen_groups=unseen_groups)
     summary.add(proba, y, cases, groups, clusters, sample_weight)
-    return summary.finish(calibration_file, test_file, columns)
+    return summary.finish(calibration_file, test_file, columns, title=title, date=date)

@@ -103,18 +103,46 @@ function whereTruthLies(truth, [lower, upper]) {
   return truth > upper ? `${labelsText(truth - upper)} above` : "in the set";
 }
 
-function casesTable(stop, which) {
+function tableOfCases(stop, title, cases) {
   const s = stops.indexOf(stop);
-  const row = (index) => {
-    const each = report.cases.rows[index];
+  const row = (each) => {
     const set = setOf(each, s);
     return [count(each.row), classes[each.truth], setText(set), String(set[1] - set[0] + 1), whereTruthLies(each.truth, set), ...each.values.map((value) => String(value ?? ""))];
   };
   return {
-    caption: `${which === "widest" ? "Widest sets" : "Missed cases"} at ${word} ${stop.alpha}`,
-    head: ["row", "truth", "set", "labels", "truth lies", ...report.cases.columns], rows: stop[which].map(row),
+    caption: `${title} at ${word} ${stop.alpha}`,
+    head: ["row", "truth", "set", "labels", "truth lies", ...report.cases.columns], rows: cases.map(row),
     text: [1, 2, 4, ...report.cases.columns.map((_, c) => 5 + c)], quiet: true,
   };
+}
+
+const casesTable = (stop, which) =>
+  tableOfCases(stop, which === "widest" ? "Widest sets" : "Missed cases", stop[which].map((index) => report.cases.rows[index]));
+
+const MOST_FOUND = 20;
+
+// Cases of that row number, or with a column that holds the text; those that are equal to it come first.
+function foundTable(stop, asked) {
+  const text = asked.toLowerCase();
+  const values = (each) => [String(each.row), ...each.values.map((value) => String(value ?? "").toLowerCase())];
+  const equal = report.cases.rows.filter((each) => values(each).includes(text));
+  const holding = report.cases.rows.filter((each) => !equal.includes(each) && values(each).slice(1).some((value) => value.includes(text)));
+  return tableOfCases(stop, "Cases found", [...equal, ...holding].slice(0, MOST_FOUND));
+}
+
+function slicesTable() {
+  const row = ({ column, value, rows, missed, stands_out: standsOut }) =>
+    [column, value === "" ? "(missing)" : value, count(rows), ...missed.map((share) => percent(share)), standsOut ? "stands out" : "within chance"];
+  return {
+    caption: "Worst slices at the calibrated alpha", head: ["column", "value", "rows", "missed", "from", "to", "against all rows"], rows: report.slices.worst.map(row),
+    text: [0, 1, 6], quiet: true,
+  };
+}
+
+function reliabilityTable(title, bins) {
+  const row = ({ from, to, count: number, predicted, observed }) => [`${percent(from, 0)} to ${percent(to, 0)}`, count(number), percent(predicted), ...observed.map((share) => percent(share))];
+  const ends = bins.some(({ observed }) => observed.length > 1) ? [`${interval}, from`, "to"] : [];
+  return { caption: title, head: ["probability", "count", "predicted", "observed", ...ends], rows: bins.map(row), quiet: true };
 }
 
 const TABLES = {
@@ -125,5 +153,7 @@ const TABLES = {
   class_coverage: (stop) => byClass(stop, "coverage", stop.class_coverage, percent, { "mean size": stop.class_size.map((value) => known(value, size)) }),
   class_risk: (stop) => byClass(stop, "mean loss", stop.class_risk, loss),
   held: heldTable,
+  top: () => reliabilityTable("How often the most probable label is right", report.reliability.top.bins),
+  cumulative: () => reliabilityTable("How often the truth is at most a label", report.reliability.cumulative.bins),
   rules: rulesByAlpha,
 };

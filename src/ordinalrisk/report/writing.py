@@ -1,14 +1,16 @@
-"""Reports as files: the page, and beside it what it shows as JSON."""
+"""Reports as files: the page, and what it shows as JSON."""
 
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from ordinalrisk.controller import RiskController
 from ordinalrisk.files.atomic import replacing
+from ordinalrisk.files.places import StoredFile, located
 from ordinalrisk.report import render
 from ordinalrisk.report.summary import summarise
 
@@ -23,10 +25,11 @@ def write_report(
     groups: Any = None,
     clusters: Any = None,
     sample_weight: Any = None,
-    seed: int | None = None,
+    random_state: int | None = None,
     unseen_groups: str = "error",
+    title: str | None = None,
 ) -> None:
-    """Write a report on test rows as an HTML page, and beside it the same as JSON.
+    """Write a report on test rows as an HTML page, and what the page shows as JSON.
 
     Parameters
     ----------
@@ -34,8 +37,10 @@ def write_report(
         As for :func:`summarise`.
     path : path
         Of the page. The JSON file has the same name with the ending ``.json``.
-    cases, groups, clusters, sample_weight, seed, unseen_groups
+    cases, groups, clusters, sample_weight, random_state, unseen_groups
         As for :func:`summarise`.
+    title : str, optional
+        What the report is called; by default "Risk report". The date is that of today.
 
     Examples
     --------
@@ -47,7 +52,7 @@ def write_report(
     ...     print(sorted(os.listdir(folder)))
     ['report.html', 'report.json']
     """
-    _beside(path)
+    _json_path(path)
     summary = summarise(
         controller,
         proba,
@@ -56,8 +61,10 @@ def write_report(
         groups=groups,
         clusters=clusters,
         sample_weight=sample_weight,
-        seed=seed,
+        random_state=random_state,
         unseen_groups=unseen_groups,
+        title=title,
+        date=today(),
     )
     write_summary(summary, path)
 
@@ -84,13 +91,19 @@ def write_summary(summary: dict[str, Any], path: str | PathLike[str]) -> None:
     ['report.html', 'report.json']
     """
     page, data = render(summary), json.dumps(summary, allow_nan=False, separators=(",", ":"))
-    with replacing(path) as html, replacing(_beside(path)) as beside:
+    with replacing(path) as html, replacing(_json_path(path)) as numbers:
         html.write_text(page, encoding="utf-8")
-        beside.write_text(data + "\n", encoding="utf-8")
+        numbers.write_text(data + "\n", encoding="utf-8")
 
 
-def _beside(path: str | PathLike[str]) -> Path:
-    beside = Path(path).with_suffix(".json")
-    if beside == Path(path):
+def today() -> str:
+    """Return the date, such as 2026-01-31."""
+    return datetime.now().astimezone().date().isoformat()
+
+
+def _json_path(path: str | PathLike[str]) -> Path | StoredFile:
+    page = located(path)
+    numbers = page.with_suffix(".json")
+    if numbers == page:
         raise ValueError(f"{path} is the page, and needs another ending than .json; .html is usual.")
-    return beside
+    return numbers

@@ -1,6 +1,7 @@
-"""Saved state: a JSON document with a schema and a digest of every field.
+"""JSON documents with a header, typed fields and a digest of each field.
 
-A document that was cut, edited or written by another schema is refused by the name of the field.
+A kind of document is a class that declares its fields; :mod:`ordinalrisk.saving.json_schemas` publishes them.
+A file that was cut, edited or written by another schema is refused with an error that names the field.
 """
 
 from __future__ import annotations
@@ -9,10 +10,14 @@ import hashlib
 import json
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Self
+
+from msgspec import Struct, convert
+from msgspec.structs import fields
 
 from ordinalrisk import __version__
 from ordinalrisk.files.atomic import replacing
@@ -20,50 +25,49 @@ from ordinalrisk.files.formats import FileError
 from ordinalrisk.files.places import located
 from ordinalrisk.saving.signing import private_key, signature_place, verified_bytes
 
+FilePath = str | PathLike[str]
 HEADER = ("format", "schema_version", "package_version")
+_fields = cache(fields)
+_ERRORS = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
 
 
 class RefusedError(ValueError):
     """A file that is JSON, but not the document that was asked for."""
 
 
-class OlderSchema(NamedTuple):
-    """The fields of an older version, and how its values become those of the current one."""
-
-    fields: Sequence[str]
-    upgrade: Callable[[dict[str, Any]], dict[str, Any]]
+class JsonObject(Struct, forbid_unknown_fields=True):
+    """A JSON object that has exactly the declared fields."""
 
 
-class Schema(NamedTuple):
-    """What a document is called, its version, its fields beside the header, and the versions it replaced."""
+class Document(JsonObject):
+    """A kind of document: a subclass declares its fields in the order in which they are written.
 
-    name: str
-    version: int
-    fields: Sequence[str]
-    older: Mapping[int, OlderSchema] = {}
+    ``older`` maps an earlier version to the fields that it lacks, with values, and a step that completes it.
+    """
 
-    @property
-    def all_fields(self) -> tuple[str, ...]:
-        """Those of the header too."""
-        return (*HEADER, *self.fields)
+    name: ClassVar[str]
+    version: ClassVar[int]
+    older: ClassVar[Mapping[int, tuple[dict[str, Any], Callable[[Any], Any]]]] = {}
 
-    def text(self, values: dict[str, Any]) -> str:
-        """The document with these values, one field a line, long lists within a field on one line each."""
-        document = {
-            "format": self.name,
-            "schema_version": self.version,
-            "package_version": __version__,
-            **{field: values[field] for field in self.fields},
-        }
+    @classmethod
+    def all_fields(cls) -> tuple[str, ...]:
+        """Return the fields of the header and of the document."""
+        return (*HEADER, *cls.__struct_fields__)
+
+    @classmethod
+    def text(cls, values: Mapping[str, Any]) -> str:
+        """Return the document with these values, one field a line, long lists on lines of their own."""
+        document: dict[str, Any] = dict(zip(HEADER, (cls.name, cls.version, __version__), strict=True))
+        document |= {field: values[field] for field in cls.__struct_fields__}
         document["digests"] = {field: _digest(value) for field, value in document.items()}
-        return _readable(document)
+        lines = [f"  {json.dumps(field)}: {_field_text(value)}" for field, value in document.items()]
+        return "{\n" + ",\n".join(lines) + "\n}\n"
 
-    def write(
-        self, values: dict[str, Any], path: str | PathLike[str], key: str | PathLike[str] | None = None
-    ) -> None:
-        """Save these values, whole or not at all; with a private key, a signature beside them."""
+    @classmethod
+    def write(cls, values: Mapping[str, Any], path: FilePath, key: FilePath | None = None) -> None:
+        """Save these values, whole or not at all; a private key adds a signature in a file next to them."""
         signer = None if key is None else private_key(key)
-        content = self.text(values).encode()
+        content = cls.text(values).encode()
         with ExitStack() as files:
             files.enter_context(replacing(path)).write_bytes(content)
             if signer is not None:
@@ -75,66 +79,63 @@ class Schema(NamedTuple):
                 stacklevel=4,
             )
 
-    def read(self, path: str | PathLike[str], key: str | PathLike[str] | None = None) -> dict[str, Any]:
-        """The values that were saved, each as it was written; a public key verifies them first."""
+    @classmethod
+    def read(cls, path: FilePath, key: FilePath | None = None) -> Self:
+        """Load a document of the current or an older schema; a public key verifies its signature first."""
         document = _parsed(path, key)
-        if document.get("format") != self.name:
-            raise refusal(path, "format", f"is {document.get('format')!r}, not {self.name!r}")
-        found = document.get("schema_version")
-        if type(found) is int and found == self.version:
-            return self._values(path, document)
-        if type(found) is not int or found not in self.older:
-            known = ", ".join(map(str, sorted([*self.older, self.version])))
-            raise refusal(path, "schema_version", f"is {found!r}; this version of ordinalrisk reads {known}")
-        older = self.older[found]
-        values = self._replace(fields=older.fields)._values(path, document)
+        if document.get("format") != cls.name:
+            raise refusal(path, "format", f"is {document.get('format')!r}, not {cls.name!r}")
+        version = document.get("schema_version")
+        if type(version) is not int or version not in (cls.version, *cls.older):
+            known = ", ".join(map(str, sorted([*cls.older, cls.version])))
+            raise refusal(
+                path, "schema_version", f"is {version!r}; this version of ordinalrisk reads {known}"
+            )
+        missing, upgrade = cls.older.get(version, ({}, lambda saved: saved))
+        _require_intact(path, document, [name for name in cls.all_fields() if name not in missing])
+        with naming(path, "package_version"):
+            convert(document["package_version"], str)
+        document |= missing
+        for field in _fields(cls):
+            with naming(path, field.name):
+                document[field.name] = convert(document[field.name], field.type)
         with naming(path, "schema_version"):
-            return older.upgrade(values)
-
-    def _values(self, path: str | PathLike[str], document: dict[str, Any]) -> dict[str, Any]:
-        self._require_fields(path, document)
-        if not isinstance(document["package_version"], str):
-            raise refusal(path, "package_version", "is not valid: it must be text")
-        return {field: document[field] for field in self.fields}
-
-    def _require_fields(self, path: str | PathLike[str], document: dict[str, Any]) -> None:
-        fields = self.all_fields
-        for field in (*fields, "digests"):
-            if field not in document:
-                raise refusal(path, field, "is missing")
-        for field in document:
-            if field not in (*fields, "digests"):
-                raise refusal(path, field, "is not part of the schema")
-        digests = document["digests"]
-        if not isinstance(digests, dict):
-            raise refusal(path, "digests", "must map fields to their digests")
-        for field in digests:
-            if field not in fields:
-                raise refusal(path, "digests", f"has an entry {field!r} that is not part of the schema")
-        for field in fields:
-            if digests.get(field) != _digest(document[field]):
-                raise refusal(path, field, "does not match its digest, so it was changed after it was saved")
+            saved: Self = upgrade(cls(*(document[name] for name in cls.__struct_fields__)))
+        return saved
 
 
-def refusal(path: str | PathLike[str], field: str, problem: str) -> RefusedError:
-    """The error for a document that can't be loaded because of a field."""
+def refusal(path: FilePath, field: str, problem: str) -> RefusedError:
     return RefusedError(f"{located(path)} can't be loaded: field {field!r} {problem}. Nothing was loaded.")
 
 
 @contextmanager
-def naming(path: str | PathLike[str], field: str) -> Iterator[None]:
-    """Say which field can't be read."""
+def naming(path: FilePath, field: str) -> Iterator[None]:
+    """Turn any error about a value into a refusal that names the field."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+    except _ERRORS as error:
         raise refusal(path, field, f"is not valid: {str(error).rstrip('.')}") from None
 
 
-def _parsed(path: str | PathLike[str], key: str | PathLike[str] | None) -> dict[str, Any]:
+def require(holds: bool, otherwise: str) -> None:
+    """Refuse the field that is being read unless a condition holds."""
+    if not holds:
+        raise ValueError(f"it {otherwise}")
+
+
+def _parsed(path: FilePath, key: FilePath | None) -> dict[str, Any]:
+    """Read a JSON object in which no name is there twice; a public key verifies its signature first."""
+
+    def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        [(name, times)] = Counter(name for name, _ in pairs).most_common(1) or [("", 0)]
+        if times > 1:
+            raise refusal(path, name, "is there more than once")
+        return dict(pairs)
+
     signed = None if key is None else verified_bytes(path, key)
     try:
         text = located(path).read_text(encoding="utf-8") if signed is None else signed.decode()
-        document = json.loads(text, object_pairs_hook=lambda pairs: _unrepeated(path, pairs))
+        document = json.loads(text, object_pairs_hook=unrepeated)
     except (RefusedError, FileError):
         raise
     except (ValueError, RecursionError) as error:
@@ -144,23 +145,31 @@ def _parsed(path: str | PathLike[str], key: str | PathLike[str] | None) -> dict[
     return document
 
 
-def _unrepeated(path: str | PathLike[str], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = Counter(names).most_common(1)[0][0]
-        raise refusal(path, repeated, "is there more than once")
-    return members
+def _require_intact(path: FilePath, document: dict[str, Any], names: list[str]) -> None:
+    """Refuse missing and unknown fields, and fields that do not match their digests."""
+    expected = (*names, "digests")
+    for field in (*expected, *document):
+        if field not in document:
+            raise refusal(path, field, "is missing")
+        if field not in expected:
+            raise refusal(path, field, "is not part of the schema")
+    digests = document["digests"]
+    if not isinstance(digests, dict):
+        raise refusal(path, "digests", "must map fields to their digests")
+    for field in digests:
+        if field not in names:
+            raise refusal(path, "digests", f"has an entry {field!r} that is not part of the schema")
+    for field in names:
+        with naming(path, field):
+            digest = _digest(document[field])
+        if digests.get(field) != digest:
+            raise refusal(path, field, "does not match its digest, so it was changed after it was saved")
 
 
 def _digest(value: Any) -> str:
-    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    """Return the SHA-256 of a field as canonical JSON, which has no infinite numbers."""
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-def _readable(document: dict[str, Any]) -> str:
-    lines = [f"  {json.dumps(field)}: {_field_text(value)}" for field, value in document.items()]
-    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def _field_text(value: Any) -> str:

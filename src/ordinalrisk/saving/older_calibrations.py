@@ -1,18 +1,23 @@
-"""Calibrations that earlier versions saved, brought to the current schema."""
+"""Upgrades of calibrations that earlier versions saved."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import to_builtins
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from ordinalrisk.inputs.numbers import as_fraction, require_classes
+from ordinalrisk.inputs.numbers import as_fraction
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.losses.kinds import loss_from_dict
+
+if TYPE_CHECKING:
+    from ordinalrisk.saving.calibration_document import CalibrationDocument, SavedStratum
 
 SHUFFLED_BY_DATA = (
     "{} was calibrated by an earlier version, which shuffled the rows by a digest of the rows themselves. "
@@ -24,29 +29,28 @@ _OTHER_TIES = (
     "again."
 )
 
-_MOST_UNITS = 10**7  # they are put in order once more, which takes some seconds
+_MOST_UNITS = 10**7  # sorting them again takes some seconds
 
 
-def from_schema_4(values: dict[str, Any]) -> dict[str, Any]:
+def from_schema_4(saved: CalibrationDocument) -> CalibrationDocument:
     """Number units in the order in which they bet: schema 4 kept the order of the rows."""
-    require_classes(len(values["classes"]))
-    costs = CostTable.of(loss_from_dict(values["loss"]), len(values["classes"]))
-    if values["growth"]["name"] == "paper" and costs.gains.weighted:
+    costs = CostTable.of(loss_from_dict(to_builtins(saved.loss)), len(saved.classes))
+    if saved.growth.name == "paper" and costs.gains.weighted:
         warnings.warn(_OTHER_TIES, stacklevel=5)
-    return values | {"strata": [*map(_with_places, values["strata"])], "shuffle_seed": None}
+    return replace(saved, strata=[_with_places(stratum) for stratum in saved.strata])
 
 
-def _with_places(stratum: dict[str, Any]) -> dict[str, Any]:
-    steps, curve = stratum["steps"], stratum["curve"]
+def _with_places(stratum: SavedStratum) -> SavedStratum:
+    steps, curve = stratum.steps, stratum.curve
     if steps is None:
         return stratum
-    if not 0 <= curve["n_rows"] <= _MOST_UNITS:
-        raise ValueError(f"it has {curve['n_rows']} units, at most {_MOST_UNITS} are read; calibrate again")
-    scale = as_fraction(curve["unit"]) / as_fraction(curve["bound"])
-    at, unit = np.array(steps["at"], np.float64), np.array(steps["unit"], np.int64)
-    losses = np.array([float(by * scale) for by in steps["by"]], np.float64)
-    places = _places_by_digest(at, unit, losses, curve["n_rows"])
-    return stratum | {"steps": steps | {"unit": places[unit].tolist()}}
+    if curve.n_rows > _MOST_UNITS:
+        raise ValueError(f"it has {curve.n_rows} units, at most {_MOST_UNITS} are read; calibrate again")
+    scale = as_fraction(curve.unit) / as_fraction(curve.bound)
+    at, unit = np.array(steps.at, np.float64), np.array(steps.unit, np.int64)
+    losses = np.array([float(by * scale) for by in steps.by], np.float64)
+    places = _places_by_digest(at, unit, losses, curve.n_rows)
+    return replace(stratum, steps=replace(steps, unit=places[unit].tolist()))
 
 
 def _places_by_digest(

@@ -34,31 +34,17 @@ class SignatureError(ValueError):
 
 
 def signature_place(path: str | PathLike[str]) -> Path | StoredFile:
-    """The place of the signature: beside the file, with ``.sig`` after its name.
-
-    Examples
-    --------
-    >>> signature_place("models/cal.json").as_posix()
-    'models/cal.json.sig'
-    """
+    """Return the place of a file's signature: the same name with ``.sig`` after it."""
     file = located(path)
     return file.with_name(f"{file.name}.sig")
 
 
 def private_key(path: str | PathLike[str]) -> Ed25519PrivateKey:
-    """Read the key that signs.
-
-    Raises
-    ------
-    SignatureError
-        If the file is not an Ed25519 private key in PEM without a passphrase, or if other users of this
-        machine may read or write it.
-    """
-    _require_cryptography()
+    """Read the Ed25519 key that signs: PEM, without a passphrase, readable by its owner only."""
+    pem = _pem(path)
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    pem = _pem(path)
     if b"PUBLIC KEY" in pem:
         raise SignatureError(f"{path}: is a public key, which verifies; sign with the private key.")
     if os.name == "posix" and (mode := stat.S_IMODE(os.stat(path).st_mode)) & 0o077:
@@ -70,18 +56,11 @@ def private_key(path: str | PathLike[str]) -> Ed25519PrivateKey:
 
 
 def public_key(path: str | PathLike[str]) -> Ed25519PublicKey:
-    """Read the key that verifies.
-
-    Raises
-    ------
-    SignatureError
-        If the file is not an Ed25519 public key in PEM.
-    """
-    _require_cryptography()
+    """Read the Ed25519 key that verifies, in PEM."""
+    pem = _pem(path)
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-    pem = _pem(path)
     if b"PRIVATE KEY" in pem:
         raise SignatureError(
             f"{path}: is a private key, which signs; verify with its public key, which this writes: {_PUBLIC}"
@@ -95,22 +74,7 @@ def public_key(path: str | PathLike[str]) -> Ed25519PublicKey:
 
 
 def verified_bytes(path: str | PathLike[str], key: str | PathLike[str]) -> bytes:
-    """Read a file and its signature, and return the bytes that the owner of the private key signed.
-
-    The file is read once: what is verified is what is returned.
-
-    Parameters
-    ----------
-    path : path
-        The file. Its signature has the same name with ``.sig`` after it.
-    key : path
-        The public key in PEM.
-
-    Raises
-    ------
-    SignatureError
-        If the signature is missing, or is not one of these bytes by this key.
-    """
+    """Return the bytes of a file, read once, if the owner of the private key signed them."""
     verifier, file, place = public_key(key), located(path), signature_place(path)
     from cryptography.exceptions import InvalidSignature
 
@@ -128,10 +92,12 @@ def verified_bytes(path: str | PathLike[str], key: str | PathLike[str]) -> bytes
 
 
 def _pem(path: str | PathLike[str]) -> bytes:
-    """What the file of a key holds."""
+    """Return the content of a key file on this machine."""
+    if find_spec("cryptography") is None:
+        raise ImportError(f"signatures need cryptography: {INSTALL_SIGN}")
     if not isinstance(path, str | PathLike):
         raise SignatureError(f"key must be the path of a key in PEM; got a {type(path).__name__}.")
-    if _URL.match(str(path)):  # which may hold a password, so it is not repeated
+    if _URL.match(str(path)):  # a URL may hold a password, so the message does not repeat it
         raise SignatureError("a key must be a file on this machine, not a URL; copy it here.")
     try:
         return _bytes_of(Path(path), _MOST_KEY_BYTES)
@@ -140,7 +106,7 @@ def _pem(path: str | PathLike[str]) -> bytes:
 
 
 def _parsed(pem: bytes, parse: Callable[[bytes], object]) -> object:
-    """The key, None if there is none that can be read."""
+    """Return the key, or None if it can't be read."""
     from cryptography.exceptions import UnsupportedAlgorithm
 
     try:
@@ -152,8 +118,3 @@ def _parsed(pem: bytes, parse: Callable[[bytes], object]) -> object:
 def _bytes_of(file: Path | StoredFile, most: int = -1) -> bytes:
     with file.open("rb") if isinstance(file, Path) else file.reading() as stream:
         return stream.read(most)
-
-
-def _require_cryptography() -> None:
-    if find_spec("cryptography") is None:
-        raise ImportError(f"signatures need cryptography: {INSTALL_SIGN}")

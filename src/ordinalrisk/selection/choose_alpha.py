@@ -1,4 +1,4 @@
-"""Choosing ``alpha`` by what it costs: exact answers from a calibrated curve and the scores of new rows."""
+"""Choose ``alpha`` by the size of the sets: exact answers from a calibrated curve and scores of new rows."""
 
 from __future__ import annotations
 
@@ -18,18 +18,56 @@ from ordinalrisk.inputs.numbers import as_fraction, decimal_text
 from ordinalrisk.inputs.row_index import require_same_rows
 
 
+class ExactAlpha(Fraction):
+    """An ``alpha`` that is an exact fraction, and prints as a number.
+
+    It is accepted wherever an ``alpha`` is, and nothing is rounded there.
+
+    Attributes
+    ----------
+    fraction : Fraction
+        The same value as a plain fraction.
+
+    Examples
+    --------
+    >>> alpha = ExactAlpha(155, 501)
+    >>> print(alpha, f"{alpha:.3f}", alpha.fraction)
+    0.3093812375249501 0.309 155/501
+    """
+
+    __slots__ = ()
+
+    @property
+    def fraction(self) -> Fraction:
+        return Fraction(self.numerator, self.denominator)
+
+    def __str__(self) -> str:
+        return str(float(self))
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(float(self), spec)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.numerator, self.denominator)
+
+
 class SizeNotAttainedError(ValueError):
-    """No ``alpha`` below the largest loss makes sets as small as was asked for."""
+    """No ``alpha`` below the largest loss makes sets small enough."""
 
 
 def alpha_for_size(
     controller: RiskController, proba: Any, size: Any, *, point_labels: Any = None
-) -> Fraction:
-    r"""The smallest ``alpha`` at which the intervals of ``proba`` hold at most ``size`` labels on average.
+) -> ExactAlpha:
+    r"""Find the smallest ``alpha`` at which the sets of ``proba`` have at most ``size`` labels on average.
 
-    The smallest of those that can be certified, that is; below ``B / (n + 1)`` every set is the full scale.
+    Only an ``alpha`` that can be certified counts: below ``B / (n + 1)`` every set is the full scale.
 
     .. math:: \min \{ \alpha : \tfrac{1}{m} \sum_{i=1}^m |C_\alpha(x_i)| \le s \}
+
+    Of a calibration with ``relative`` it is a share: one of :math:`(\sum_i L_i + B) / (\sum_i g_i + B)`.
 
     Sets change only where the calibrated curve steps, so the answer is one of the curve's own risks
     :math:`(\sum_i L_i + B) / (n + 1)`, found by bisection over its steps and returned as an exact fraction.
@@ -38,9 +76,9 @@ def alpha_for_size(
     Parameters
     ----------
     controller : RiskController
-        Calibrated; the ``alpha`` it was calibrated for plays no part.
+        A calibrated controller; its own ``alpha`` does not matter.
     proba : array-like of shape (m, K)
-        Class probabilities of the rows whose mean set size counts. No labels are needed.
+        Class probabilities of the rows to average over. No labels are needed.
     size : number
         The mean number of labels, between 1 and K.
     point_labels : array-like of int, optional
@@ -48,8 +86,8 @@ def alpha_for_size(
 
     Returns
     -------
-    Fraction
-        Of the form :math:`(\sum_i L_i + B) / (n + 1)`.
+    ExactAlpha
+        A number of the form :math:`(\sum_i L_i + B) / (n + 1)`; its ``fraction`` is exact.
 
     Raises
     ------
@@ -58,12 +96,13 @@ def alpha_for_size(
 
     Notes
     -----
-    The paper compares losses at one mean size (Section 3.1); this is the ``alpha`` that it takes.
+    The paper compares losses at one mean size (Section 3.1); this function finds the ``alpha`` for that.
 
-    Choose on other rows than you calibrate with (:func:`split_rows`): the guarantee is for an ``alpha`` that
-    was chosen without the calibration rows. An ``alpha`` from their own curve estimates the risk and does not
-    bound it: where luck makes ``alpha`` small, the risk stays as it is. With 20 calibration rows, in the
-    third of 2,000 simulated draws with the smallest ``alpha``, its mean was 0.20 and the risk 0.30.
+    Choose on other rows than you calibrate with (:func:`~ordinalrisk.splitting.split_rows`): the guarantee is
+    for an ``alpha`` that was chosen without the calibration rows. An ``alpha`` from their own curve
+    estimates the risk and does not bound it: where luck makes ``alpha`` small, the risk stays as it is. With
+    20 calibration rows, in the third of 2,000 simulated draws with the smallest ``alpha``, its mean was 0.20
+    and the risk 0.30.
 
     Examples
     --------
@@ -73,8 +112,8 @@ def alpha_for_size(
     >>> y = np.array([rng.choice(5, p=p) for p in proba])
     >>> controller = RiskController().calibrate(proba[:500], y[:500])
     >>> alpha = alpha_for_size(controller, proba[500:], 2)
-    >>> alpha, controller.predict_set(proba[500:], alpha=alpha).size.mean()
-    (Fraction(155, 501), np.float64(2.0))
+    >>> alpha, alpha.fraction, controller.predict_set(proba[500:], alpha=alpha).size.mean()
+    (0.3093812375249501, Fraction(155, 501), np.float64(2.0))
     """
     controller._require_calibrated()
     wanted = as_fraction(size, "size")
@@ -90,17 +129,17 @@ def alpha_for_size(
 
 def alpha_for_singletons(
     controller: RiskController, proba: Any, share: Any, *, point_labels: Any = None
-) -> Fraction:
-    r"""The smallest ``alpha`` at which at least a ``share`` of the rows of ``proba`` get a single label.
+) -> ExactAlpha:
+    r"""Find the smallest ``alpha`` at which at least a ``share`` of the rows of ``proba`` get a single label.
 
-    The smallest of those that can be certified, found as :func:`alpha_for_size` finds it.
+    The search is that of :func:`alpha_for_size`.
 
     .. math:: \min \{ \alpha : \tfrac{1}{m} \#\{i : |C_\alpha(x_i)| = 1\} \ge s \}
 
     Parameters
     ----------
     controller : RiskController
-        Calibrated; the ``alpha`` it was calibrated for plays no part.
+        A calibrated controller; its own ``alpha`` does not matter.
     proba : array-like of shape (m, K)
         Class probabilities of the rows that count. No labels are needed.
     share : number
@@ -110,7 +149,7 @@ def alpha_for_singletons(
 
     Returns
     -------
-    Fraction
+    ExactAlpha
         As for :func:`alpha_for_size`.
 
     Raises
@@ -131,7 +170,7 @@ def alpha_for_singletons(
     >>> controller = RiskController().calibrate(proba[:500], y[:500])
     >>> alpha = alpha_for_singletons(controller, proba[500:], 0.8)
     >>> alpha, (controller.predict_set(proba[500:], alpha=alpha).size == 1).mean()
-    (Fraction(251, 501), np.float64(0.81))
+    (0.500998003992016, np.float64(0.81))
     """
     controller._require_calibrated()
     wanted = as_fraction(share, "share")
@@ -150,8 +189,7 @@ def _smallest_alpha(
     point_labels: Any,
     fits: Callable[[NDArray[np.int32]], bool],
     goal: str,
-) -> Fraction:
-    """The smallest risk on the calibrated curve at which the sizes of the rows' intervals fit."""
+) -> ExactAlpha:
     _require_one_curve(controller)
     require_same_rows(proba=proba, point_labels=point_labels)
     matrix = as_matrix(proba)
@@ -161,25 +199,28 @@ def _smallest_alpha(
     totals: list[int] = [0, *curve.totals.tolist()]
 
     def alpha(step: int) -> Fraction:
-        return (totals[step] * curve.unit + curve.bound) / (curve.n_rows + 1)
+        whole = curve.n_rows + 1 if curve.stake is None else curve.stake + curve.bound
+        return (totals[step] * curve.unit + curve.bound) / whole
 
     def fits_at(step: int) -> bool:
         return fits(controller.predict_set(matrix, alpha=alpha(step), point_labels=point_labels).size)
 
-    n_below_bound = len(totals) - (alpha(len(totals) - 1) == curve.bound)
+    largest = curve.bound if curve.stake is None else Fraction(1)
+    n_below_bound = len(totals) - (alpha(len(totals) - 1) == largest)
     step = bisect_left(range(n_below_bound), True, key=fits_at)
     if step == n_below_bound:
+        limit = "1" if controller.relative else f"B={decimal_text(largest)}"
         raise SizeNotAttainedError(
-            f"No alpha below B={decimal_text(curve.bound)} brings {goal}: the point "
-            "labels of the calibration rows are as wrong as they can be."
+            f"No alpha below {limit} brings {goal}: the point labels of the "
+            "calibration rows are as wrong as they can be."
         )
-    return alpha(step)
+    return ExactAlpha(alpha(step))
 
 
 def _require_one_curve(controller: RiskController) -> None:
     calibration = controller.calibration_
     used = [
-        *controller.spec.options,
+        *(option for option in controller.spec.options if option != "relative"),
         *(["groups"] if calibration.strata.groups is not None else []),
         *(["weights"] if calibration.shift is not None else []),
     ]

@@ -19,12 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.calibration.promises import checked_alpha
+from ordinalrisk.calibration.promises import checked_alpha, checked_share
+from ordinalrisk.display.tables import Columns, Table
 from ordinalrisk.evaluation.estimates import CONFIDENCE, Estimate
 from ordinalrisk.growth.rules import GROWTH_RULES, GrowthRule, as_growth, require_valid
-from ordinalrisk.inputs.arrays import to_numpy
-from ordinalrisk.inputs.labels import class_indices, require_column_order, resolve_classes
-from ordinalrisk.inputs.matrix import as_matrix
+from ordinalrisk.inputs.labels import labelled_matrix
 from ordinalrisk.inputs.numbers import Number, as_fraction, as_number
 from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.losses.cost_table import CostTable
@@ -32,12 +31,11 @@ from ordinalrisk.losses.kinds import DivergenceLoss, IntervalLoss, WeightedLoss,
 from ordinalrisk.prediction.ends import Ends
 from ordinalrisk.selection.cross_validation import (
     ShuffledFolds,
+    cross_validated,
     curves_without_each,
-    measured,
     shuffled_folds,
 )
 
-GROWTHS = ("frontier", "adaptive", "paper", "rps")
 _NORMAL = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 Track = Callable[[Iterable[Any], int, str], Iterable[Any]]
@@ -59,8 +57,8 @@ class Comparison:
     alpha : number
         The risk that was asked for, in units of the loss.
     risk : float
-        The mean loss; the mean over clusters if there are clusters. It has no confidence interval: the
-        thresholds are chosen so that it is at or below ``alpha``.
+        The mean loss, or the mean over clusters; as a share of what could be lost if ``alpha`` is one. It has
+        no confidence interval: the thresholds are chosen so that it is at or below ``alpha``.
     mean_size : Estimate
         The mean number of labels in a set, with a 95 % interval for calibrations with this many rows. The
         interval is approximate: it needs hundreds of rows, and about ten losses or more in them at this
@@ -85,6 +83,33 @@ class Comparison:
     certified: bool
 
 
+class Comparisons(list[Comparison], Table):
+    """A list of :class:`Comparison` that notebooks show as a table, and that converts to data frames.
+
+    The columns are loss, growth, alpha, risk, mean_size, mean_size_low, mean_size_high, single_labels,
+    coverage and certified.
+    """
+
+    def _columns(self) -> Columns:
+        return comparison_columns(self)
+
+
+def comparison_columns(comparisons: Iterable[Comparison]) -> Columns:
+    results = [*comparisons]
+    sizes = ("mean_size", "mean_size_low", "mean_size_high")
+    return {
+        "loss": [result.loss_name for result in results],
+        "growth": [result.growth for result in results],
+        "alpha": [float(result.alpha) for result in results],
+        "risk": [result.risk for result in results],
+        **{name: [float(result.mean_size[i]) for result in results] for i, name in enumerate(sizes)},
+        **{
+            name: [getattr(result, name) for result in results]
+            for name in ("single_labels", "coverage", "certified")
+        },
+    }
+
+
 def compare(
     proba: Any,
     y: Any,
@@ -94,10 +119,11 @@ def compare(
     alphas: Iterable[Any] = (0.01, 0.05, 0.1),
     classes: Any = None,
     folds: int = 5,
-    seed: int = 0,
+    random_state: int = 0,
     clusters: Any = None,
+    relative: bool = False,
     track: Track | None = None,
-) -> list[Comparison]:
+) -> Comparisons:
     """Cross-validate every loss with every growth rule at every ``alpha``.
 
     Choose on other rows than you calibrate with. A loss, growth rule or ``alpha`` that was chosen on the
@@ -121,18 +147,22 @@ def compare(
         The labels in order, as for :class:`RiskController`.
     folds : int
         How many parts the rows are cut into, from 2 to the number of rows, or of clusters.
-    seed : int
+    random_state : int
         The seed of the shuffle.
     clusters : array-like, optional
         A name of any type for each row. Rows of one name, as those of one patient, are in one fold, and each
         cluster counts as one with the mean loss of its rows.
+    relative : bool
+        Whether each ``alpha`` is a share of what could be lost, as for :class:`RiskController`. Risks then
+        are shares too, so that losses with different weights compare at the same promise.
     track : callable, optional
         ``track(items, total, description)`` gives the items back, with a progress bar around them.
 
     Returns
     -------
-    list of Comparison
-        By loss, growth rule and ``alpha``, in this order. See :func:`ranked`.
+    Comparisons
+        A list of :class:`~ordinalrisk.selection.compare.Comparison`, by loss, growth rule and ``alpha``. See
+        :func:`~ordinalrisk.selection.compare.ranked`.
 
     Examples
     --------
@@ -140,51 +170,48 @@ def compare(
     >>> rng = np.random.default_rng(0)
     >>> proba = rng.dirichlet([1, 2, 4, 2, 1], size=1000)
     >>> y = np.array([rng.choice(5, p=p) for p in proba])
-    >>> choose, calibrate = orisk.split_rows(len(y), random_state=0)
-    >>> results = ranked(compare(proba[choose], y[choose], losses={"coverage": "coverage"}, alphas=[0.1]))
+    >>> choose, calibrate = orisk.splitting.split_rows(len(y), random_state=0)
+    >>> how = {"losses": {"any miss": "coverage"}, "growths": ["frontier", "paper"], "alphas": [0.1]}
+    >>> results = ranked(compare(proba[choose], y[choose], **how))
     >>> for result in results:
     ...     print(f"{result.growth:8}  {result.mean_size} labels, risk {result.risk:.3f}")
     frontier  3.11 (2.918 to 3.372) labels, risk 0.096
-    adaptive  3.156 (2.985 to 3.343) labels, risk 0.098
     paper     3.196 (3.004 to 3.394) labels, risk 0.096
-    rps       3.32 (3.152 to 3.585) labels, risk 0.100
     >>> controller = orisk.RiskController(results[0].loss, results[0].alpha, results[0].growth)
     >>> controller.calibrate(proba[calibrate], y[calibrate]).threshold_
     0.1099600216519189
     """
     require_same_rows(proba=proba, y=y, clusters=clusters)
-    matrix = as_matrix(to_numpy(proba, "proba"))
-    known = resolve_classes(classes, y, matrix.shape[1])
-    require_column_order(proba, known)
-    labels = class_indices(y, known, len(matrix))
+    matrix, labels, known = labelled_matrix(proba, y, classes)
     scenarios = _scenarios(losses, len(known))
-    rules = named_rules(GROWTHS if growths is None else growths)
-    wanted = _alphas(alphas, scenarios, len(known))
+    rules = named_rules(GROWTH_RULES if growths is None else growths)
+    checked_alphas = _alphas(alphas, scenarios, len(known), relative)
     require_valid(matrix)  # before the shuffle, so that an error has the number that the caller knows
-    rows = shuffled_folds(matrix, labels, known, folds, seed, clusters)
+    rows = shuffled_folds(matrix, labels, known, folds, random_state, clusters)
     ways = [(*scenario, *rule) for scenario in scenarios.items() for rule in rules.items()]
     tracked = ways if track is None else track(ways, len(ways), "Comparing losses and growth rules")
-    return [
+    return Comparisons(
         comparison
         for loss_name, loss, growth, rule in tracked
-        for comparison in _comparisons(rows, loss_name, loss, growth, rule, wanted)
-    ]
+        for comparison in _comparisons(rows, loss_name, loss, growth, rule, checked_alphas, relative)
+    )
 
 
-def ranked(comparisons: Iterable[Comparison]) -> list[Comparison]:
+def ranked(comparisons: Iterable[Comparison]) -> Comparisons:
     """Sort the comparisons of each loss and ``alpha`` by mean set size, smallest first.
 
     Losses and alphas keep the order in which they first occur. If the confidence intervals of two sizes
-    overlap, the data do not show which is smaller. Calibrate on other rows than these: see :func:`compare`.
+    overlap, the data do not show which is smaller. Calibrate on other rows than these, as the example of
+    :func:`ordinalrisk.compare` shows.
 
     Parameters
     ----------
     comparisons : iterable of Comparison
-        What :func:`compare` returned.
+        What :func:`ordinalrisk.compare` returned.
 
     Returns
     -------
-    list of Comparison
+    Comparisons
         The same ones.
 
     Examples
@@ -199,21 +226,15 @@ def ranked(comparisons: Iterable[Comparison]) -> list[Comparison]:
         if not isinstance(comparison, Comparison):
             raise ValueError(f"comparisons must be what compare returned; one of them is {comparison!r}.")
         groups.setdefault((comparison.loss_name, as_fraction(comparison.alpha)), []).append(comparison)
-    return [
+    return Comparisons(
         comparison
         for group in groups.values()
         for comparison in sorted(group, key=lambda result: result.mean_size.value)
-    ]
+    )
 
 
 def default_losses(n_classes: int) -> dict[str, IntervalLoss]:
-    """Return the losses that :func:`compare` uses by default.
-
-    Examples
-    --------
-    >>> list(default_losses(5))
-    ['coverage', 'weights 1..5', 'divergence', 'divergence squared', 'under counts double']
-    """
+    """Return the losses that :func:`ordinalrisk.compare` uses by default."""
     return {
         "coverage": WeightedLoss(),
         f"weights 1..{n_classes}": WeightedLoss(range(1, n_classes + 1)),
@@ -231,7 +252,7 @@ class _Units(NamedTuple):
     losses: NDArray[np.float64]
 
     def size_error(self, labels_by_risk: float) -> float:
-        r"""The standard error of the mean size ``S`` at a risk ``R``, to first order.
+        r"""Return the standard error of the mean size ``S`` at a risk ``R``, to first order.
 
         .. math:: \operatorname{sd}_i \big( (s_i - S) + c\,(L_i - R) \big) / \sqrt n
 
@@ -245,13 +266,10 @@ class _Units(NamedTuple):
 
 def named_rules(growths: Any) -> dict[str, GrowthRule]:
     """Return growth rules by name; the name includes a point label that is not the default."""
-    given = (
-        [growths]
-        if isinstance(growths, str | GrowthRule)
-        else _items(growths, "growths must be growth rules")
-    )
+    if isinstance(growths, str | GrowthRule):
+        growths = [growths]
     rules: dict[str, GrowthRule] = {}
-    for rule in map(as_growth, given):
+    for rule in map(as_growth, _items(growths, "growths must be growth rules")):
         if rule.point == "given":
             raise ValueError(
                 'growths must find their own point labels; point="given" is not for a comparison.'
@@ -273,21 +291,17 @@ def _comparisons(
     growth: str,
     rule: GrowthRule,
     alphas: Sequence[Number],
+    relative: bool,
 ) -> Iterator[Comparison]:
     costs = CostTable.of(loss, len(rows.classes))
-    curves = [*curves_without_each(rows, rule, costs)]
-    found = measured(rows, rule, costs, curves, alphas)
-    units = [_by_unit(rows, sets, costs) for _, sets in found]
-    near = [
-        _alphas_near(as_fraction(alpha), mine.losses, costs.bound)
-        for alpha, mine in zip(alphas, units, strict=True)
-    ]
-    found_near = measured(rows, rule, costs, curves, [alpha for pair in near for alpha in pair])
-    for i, (alpha, mine, (below, above)) in enumerate(zip(alphas, units, near, strict=True)):
-        tally, certified = found[i][0]
-        wide, size, narrow = (
-            totals.tally.mean_size() for totals, _ in (found_near[2 * i], found[i], found_near[2 * i + 1])
-        )
+    curves = [*curves_without_each(rows, rule, costs, relative)]
+    bound = Fraction(1) if relative else costs.bound
+    results = cross_validated(rows, rule, costs, curves, alphas)
+    for alpha, (tally, certified, ends) in zip(alphas, results, strict=True):
+        units = _by_unit(rows, ends, costs, relative)
+        below, above = near = _alphas_near(as_fraction(alpha), units.losses, bound)
+        wider, narrower = cross_validated(rows, rule, costs, curves, near)
+        wide, size, narrow = (each.mean_size() for each in (wider.tally, tally, narrower.tally))
         rise = (wide - size) / float(as_fraction(alpha) - below)
         fall = (size - narrow) / float(above - as_fraction(alpha))
         yield Comparison(
@@ -295,11 +309,11 @@ def _comparisons(
             loss,
             growth,
             alpha,
-            risk=tally.risk(loss) if rows.clusters is None else float(mine.losses.mean()),
+            risk=float(units.losses.mean()) if relative or rows.clusters is not None else tally.risk(loss),
             mean_size=Estimate(
                 size,
-                max(size - _NORMAL * mine.size_error(fall), 1.0),
-                min(size + _NORMAL * mine.size_error(rise), float(len(rows.classes))),
+                max(size - _NORMAL * units.size_error(fall), 1.0),
+                min(size + _NORMAL * units.size_error(rise), float(len(rows.classes))),
             ),
             coverage=tally.coverage(),
             single_labels=float(tally.size_histogram()[0]),
@@ -315,14 +329,24 @@ def _alphas_near(alpha: Fraction, losses: NDArray[np.float64], bound: Fraction) 
     return max(alpha - error, alpha / 2), min(alpha + error, (alpha + bound) / 2)
 
 
-def _by_unit(rows: ShuffledFolds, sets: Sequence[Ends], costs: CostTable) -> _Units:
+def _by_unit(rows: ShuffledFolds, ends: Sequence[Ends], costs: CostTable, relative: bool) -> _Units:
+    r"""Return what the sets of each unit come to.
+
+    If ``relative``, a loss is :math:`r + (L - r g) / \bar g` with ``r`` the share that is lost of all stakes
+    ``g``: its mean is ``r``, and it moves the thresholds as a loss does otherwise.
+    """
     parts = []
-    for fold, (lower, upper) in enumerate(sets):
+    for fold, (lower, upper) in enumerate(ends):
         y = rows.labels[fold]
         unit = np.arange(len(y)) if rows.clusters is None else rows.clusters[fold]
         n_rows, losses = np.bincount(unit), costs.values[y, np.clip(y, lower, upper)]
-        parts.append((n_rows, np.bincount(unit, upper - lower + 1), np.bincount(unit, losses) / n_rows))
-    return _Units(*map(np.concatenate, zip(*parts, strict=True)))
+        lost, could = (np.bincount(unit, each) / n_rows for each in (losses, costs.stakes[y, 0]))
+        parts.append((n_rows, np.bincount(unit, upper - lower + 1), lost, could))
+    sizes, n_labels, lost, could = map(np.concatenate, zip(*parts, strict=True))
+    if relative:
+        share = lost.sum() / could.sum()
+        lost = share + (lost - share * could) / could.mean()
+    return _Units(sizes, n_labels, lost)
 
 
 def _scenarios(losses: Any, n_classes: int) -> dict[str, IntervalLoss]:
@@ -342,15 +366,18 @@ def _items(values: Any, rule: str) -> list[Any]:
         raise ValueError(f"{rule}; got {values!r}.") from None
 
 
-def _alphas(alphas: Any, scenarios: Mapping[str, IntervalLoss], n_classes: int) -> list[Number]:
-    given = [alphas] if isinstance(alphas, str | AnyNumber) else _items(alphas, "alphas must be numbers")
-    if not given:
+def _alphas(
+    alphas: Any, scenarios: Mapping[str, IntervalLoss], n_classes: int, relative: bool
+) -> list[Number]:
+    listed = [alphas] if isinstance(alphas, str | AnyNumber) else _items(alphas, "alphas must be numbers")
+    if not listed:
         raise ValueError("alphas is empty; give at least one risk to control.")
     for name, loss in scenarios.items():
         bound = loss.bound(n_classes)
-        for alpha in given:
+        for alpha in listed:
             try:
-                checked_alpha(as_fraction(alpha, "alpha"), bound)
+                exact = as_fraction(alpha, "alpha")
+                checked_share(exact) if relative else checked_alpha(exact, bound)
             except ValueError as error:
                 raise ValueError(f"Loss {name!r}: {error}") from None
-    return [as_number(alpha, "alpha") for alpha in given]
+    return [as_number(alpha, "alpha") for alpha in listed]

@@ -1,4 +1,4 @@
-r"""Class weights for wanted coverages: how much each class must count so that it is covered often enough.
+r"""Class weights that reach a wanted coverage of each class.
 
 The smallest mean size at which every class ``k`` is covered in a share :math:`t_k` of its rows has the
 Lagrangian
@@ -27,15 +27,16 @@ from numpy.typing import NDArray
 
 from ordinalrisk.calibration.promises import expectation_threshold
 from ordinalrisk.curves.risk_curve import RiskCurve
+from ordinalrisk.display import tables
+from ordinalrisk.display.tables import Columns, Labels
 from ordinalrisk.display.text_table import Table
 from ordinalrisk.evaluation.counts import Tally
 from ordinalrisk.growth.kernels import cpu
 from ordinalrisk.growth.rules import GrowthRule, as_growth
-from ordinalrisk.inputs.arrays import to_numpy
-from ordinalrisk.inputs.labels import Classes, class_indices, require_column_order, resolve_classes
-from ordinalrisk.inputs.matrix import as_matrix
+from ordinalrisk.inputs.labels import Classes, as_classes, labelled_matrix
 from ordinalrisk.inputs.numbers import as_fraction, decimal_text
 from ordinalrisk.inputs.row_index import require_same_rows
+from ordinalrisk.inputs.weights import by_class
 from ordinalrisk.losses.cost_table import DIAGONAL, CostTable, GainTables
 from ordinalrisk.losses.kinds import WeightedLoss
 from ordinalrisk.prediction.interval_set import IntervalSet
@@ -50,8 +51,8 @@ Weights = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class CoverageWeights:
-    """Class weights and the ``alpha`` at which every class is covered as often as wanted.
+class CoverageWeights(tables.Table):
+    """Class weights, and the ``alpha`` at which the coverage of every class reaches its target.
 
     Attributes
     ----------
@@ -79,6 +80,18 @@ class CoverageWeights:
     targets: tuple[Fraction | None, ...]
     classes: tuple[Any, ...]
 
+    def _columns(self) -> Columns:
+        positions = np.arange(len(self.classes))
+        return {
+            "class": Labels(positions, as_classes([*self.classes])),
+            "target": [None if target is None else float(target) for target in self.targets],
+            "coverage": [*self.coverage],
+            "weight": [*self.weights],
+        }
+
+    def _words(self) -> str:
+        return f"alpha {float(self.alpha):.4g}, mean size {self.mean_size:.4g}"
+
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = [
             (str(label), "" if target is None else decimal_text(target), f"{coverage:.4f}", f"{weight:g}")
@@ -87,13 +100,13 @@ class CoverageWeights:
             )
         ]
         table = Table("", ("class", "target", "coverage", "weight"), rows).text()
-        return f"{table}\nalpha {float(self.alpha):.4g}, mean size {self.mean_size:.4g}"
+        return f"{table}\n{self._words()}"
 
 
 def weights_for_coverage(
     proba: Any, y: Any, targets: Any, *, classes: Any = None, growth: Any = "frontier"
 ) -> CoverageWeights:
-    r"""The class weights and the ``alpha`` that cover each class as often as wanted with small intervals.
+    r"""Find class weights and an ``alpha`` with which small sets reach a wanted coverage of each class.
 
     The weights ``h`` aim at
 
@@ -101,8 +114,8 @@ def weights_for_coverage(
               \text{coverage}_k \ge t_k \; \text{for every class } k.
 
     ``RiskController(result.loss, result.alpha)`` calibrated on the same rows meets the targets on them, and
-    its intervals are on average no larger there than those of the plain coverage loss that does. How to
-    choose weights is what the paper leaves open (Section 4).
+    its sets are on average no larger there than those of the plain coverage loss that meets them. The paper
+    leaves open how to choose weights (Section 4).
 
     Parameters
     ----------
@@ -116,7 +129,7 @@ def weights_for_coverage(
     classes : sequence, optional
         The labels in order, as for :class:`RiskController`.
     growth : GrowthRule or str
-        How intervals grow: a rule whose levels depend on the weights, which those of ``"rps"`` do not.
+        How intervals grow. The levels must depend on the weights, so ``"rps"`` is refused.
 
     Returns
     -------
@@ -127,12 +140,11 @@ def weights_for_coverage(
     -----
     Choose on other rows than you calibrate with. The rows are used to choose the weights and to count the
     coverage, so on new rows it is lower, and a calibration on the same rows has no guarantee. Choose on one
-    part of the rows and calibrate on the other (:func:`split_rows`): the weighted risk of new rows is then at
-    most ``alpha``, and coverages are near the targets, without a guarantee for each. Guarantees for each
-    class come from a controller with ``condition_on="label"``.
+    part of the rows and calibrate on the other (:func:`~ordinalrisk.splitting.split_rows`): the weighted risk
+    of new rows is then at most ``alpha``, and coverages are near the targets, without a guarantee for each.
+    Guarantees for each class come from a controller with ``condition_on="label"``.
 
-    A target that more rows stand against than it leaves out, because they give their class probability 0,
-    takes intervals of all labels.
+    If too many rows of a class give it probability 0, only sets of all labels reach its target.
 
     Examples
     --------
@@ -150,22 +162,19 @@ def weights_for_coverage(
     alpha 0.06306, mean size 2.829
     """
     require_same_rows(proba=proba, y=y)
-    matrix = as_matrix(to_numpy(proba, "proba"))
-    known = resolve_classes(classes, y, matrix.shape[1])
-    require_column_order(proba, known)
-    labels = class_indices(y, known, len(matrix))
+    matrix, labels, known = labelled_matrix(proba, y, classes)
     wanted = _targets(targets, known)
     rows = _Rows(matrix, labels, _rows_to_cover(wanted, labels, known), _weighted_rule(growth))
-    found = min(_candidates(rows), key=lambda candidate: candidate.n_labels)
-    loss = WeightedLoss(found.weights)
+    best = min(_candidates(rows), key=lambda candidate: candidate.n_labels)
+    loss = WeightedLoss(best.weights)
     costs = CostTable.of(loss, len(known))
     steps = rows.rule.steps(matrix, labels, costs, None)
     curve = RiskCurve(steps, unit=costs.unit, n_rows=len(matrix), bound=costs.bound)
-    alpha = (curve.total_loss(found.threshold) + curve.bound) / (curve.n_rows + 1)
+    alpha = (curve.total_loss(best.threshold) + curve.bound) / (curve.n_rows + 1)
     ends = rows.rule.intervals(matrix, costs, expectation_threshold(curve, alpha), None)
     tally = Tally.of(labels, IntervalSet.of(*ends, known))
     return CoverageWeights(
-        weights=found.weights,
+        weights=best.weights,
         alpha=alpha,
         loss=loss,
         coverage=tuple(tally.class_coverage().tolist()),
@@ -176,7 +185,7 @@ def weights_for_coverage(
 
 
 class _Candidate(NamedTuple):
-    """Weights, the largest threshold at which they meet each target, and all, and the labels in all sets."""
+    """Weights, the largest thresholds that meet each target and all targets, and the labels in all sets."""
 
     weights: Weights
     thresholds: dict[int, float]
@@ -185,7 +194,7 @@ class _Candidate(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """The rows, how many of each class are to be covered, and the growth rule."""
+    """The rows, the number of rows of each class to cover, and the growth rule."""
 
     proba: NDArray[Any]
     labels: NDArray[np.int64]
@@ -201,9 +210,9 @@ class _Rows(NamedTuple):
 
 
 def _candidates(rows: _Rows) -> Iterator[_Candidate]:
-    """Equal weights, and the multipliers with few digits: rounded, then up where a target falls behind.
+    """Yield equal weights, then rounded multipliers, raised where rounding misses a target.
 
-    A row may owe its coverage to being where its label is just the point label, which rounding can undo.
+    Rounding can move the point label of a row, and so change its coverage.
     """
     n_classes = rows.proba.shape[1]
     yield rows.candidate((1.0,) * n_classes)
@@ -221,7 +230,7 @@ def _candidates(rows: _Rows) -> Iterator[_Candidate]:
 
 
 def _multipliers(rows: _Rows) -> list[float]:
-    """For each class the smallest weight that meets its target at threshold 1, given those of the others."""
+    """Find for each class the smallest weight that meets its target at threshold 1, given the others."""
     n_classes = rows.proba.shape[1]
     multipliers = [float(k in rows.needed) for k in range(n_classes)]
     places = dict.fromkeys(rows.needed, _GRID.index(1))
@@ -244,7 +253,7 @@ def _multipliers(rows: _Rows) -> list[float]:
 
 
 def _gains(weights: Sequence[float]) -> GainTables:
-    """Those of a weighted loss that is not normalized, without the exact table, which takes long."""
+    """Make the gain tables of a weighted loss without its exact table, which takes long."""
     h = np.array(weights)
     K = len(h)
     label = np.arange(K)
@@ -260,7 +269,7 @@ def _gains(weights: Sequence[float]) -> GainTables:
 
 
 def _first(holds: Callable[[int], bool], n: int, near: int) -> int:
-    """The first of the places 0 .. n-1 from which on it holds, ``n`` if there is none; fast if it is near."""
+    """Find the first of 0 .. n-1 from which on ``holds`` is true, else ``n``; fast if close to ``near``."""
     below, above, reach = near - 1, near, 1
     while above < n and not holds(above):
         below, above, reach = above, above + reach, 2 * reach
@@ -271,7 +280,7 @@ def _first(holds: Callable[[int], bool], n: int, near: int) -> int:
 
 
 def _largest(values: NDArray[np.float64], rank: int) -> float:
-    """The value that so many are at least as large as."""
+    """Return the ``rank``-th largest value."""
     return float(np.partition(values, len(values) - rank)[len(values) - rank])
 
 
@@ -280,7 +289,7 @@ def _rounded(weight: float) -> float:
 
 
 def _next(weight: float, steps: int) -> float:
-    """So many units of its last digit up; nothing stays nothing."""
+    """Move a weight by units of its last digit; 0 stays 0."""
     if not weight:
         return weight
     unit = Fraction(10) ** (math.floor(math.log10(weight)) + 1 - _DIGITS)
@@ -299,20 +308,18 @@ def _weighted_rule(growth: Any) -> GrowthRule:
 def _targets(targets: Any, classes: Classes) -> tuple[Fraction | None, ...]:
     labels = classes.tolist()
     if isinstance(targets, Mapping):
-        unknown = [label for label in targets if label not in labels]
-        if unknown:
-            raise ValueError(f"targets has {unknown[0]!r}, which is not one of the classes {labels}.")
-        given = [targets.get(label) for label in labels]
+        by_label = dict.fromkeys(labels) | {**targets}
+        values = by_class(by_label, classes, "targets")
     elif isinstance(targets, str | AnyNumber):
-        given = [targets] * len(labels)
+        values = [targets] * len(labels)
     else:
-        given = [*targets] if isinstance(targets, Iterable) and getattr(targets, "ndim", 1) != 0 else []
-        if len(given) != len(labels):
+        values = [*targets] if isinstance(targets, Iterable) and getattr(targets, "ndim", 1) != 0 else []
+        if len(values) != len(labels):
             raise ValueError(
                 f"targets must be one number, a number for each of the {len(labels)} classes, or a mapping "
                 f"from classes to numbers; got {targets!r}."
             )
-    exact = tuple(None if target is None else as_fraction(target, "targets") for target in given)
+    exact = tuple(None if target is None else as_fraction(target, "targets") for target in values)
     for label, target in zip(labels, exact, strict=True):
         if target is not None and not 0 <= target < 1:
             raise ValueError(
@@ -327,7 +334,7 @@ def _targets(targets: Any, classes: Classes) -> tuple[Fraction | None, ...]:
 def _rows_to_cover(
     targets: Sequence[Fraction | None], labels: NDArray[np.int64], classes: Classes
 ) -> dict[int, int]:
-    """How many rows of each class are to be covered, of those classes of which any are."""
+    """Count the rows to cover in each class that has a target."""
     needed = {}
     for k, n in enumerate(np.bincount(labels, minlength=len(classes)).tolist()):
         if target := targets[k]:

@@ -12,26 +12,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
-from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.calibration.promises import expectation_threshold, rows_needed
+from ordinalrisk.calibration.promises import budget_of, expectation_threshold
 from ordinalrisk.curves.risk_curve import RiskCurve
 from ordinalrisk.curves.steps import Steps
 from ordinalrisk.curves.unit_steps import UnitSteps
 from ordinalrisk.evaluation.counts import Tally
 from ordinalrisk.growth.rules import GrowthRule
 from ordinalrisk.inputs.labels import Classes
-from ordinalrisk.inputs.numbers import Number, as_fraction
+from ordinalrisk.inputs.numbers import Number, as_fraction, checked_seed
 from ordinalrisk.inputs.row_names import RowNames
-from ordinalrisk.inputs.splitting import checked_seed, split_folds
 from ordinalrisk.losses.cost_table import CostTable
-from ordinalrisk.losses.kinds import IntervalLoss
 from ordinalrisk.prediction.ends import Ends
 from ordinalrisk.prediction.interval_set import IntervalSet
+from ordinalrisk.splitting import split_folds
 
 
 class ShuffledFolds(NamedTuple):
@@ -55,11 +53,12 @@ class ShuffledFolds(NamedTuple):
         return sum(self.n_units) - max(self.n_units)
 
 
-class FoldTotals(NamedTuple):
-    """The counts over all folds, and whether every fold had enough rows or clusters to calibrate with."""
+class CrossValidated(NamedTuple):
+    """The results of all folds at one ``alpha``."""
 
     tally: Tally
-    certified: bool
+    certified: bool  # every fold had enough rows or clusters to calibrate with
+    ends: list[Ends]  # of the sets of each fold
 
 
 def shuffled_folds(
@@ -67,11 +66,11 @@ def shuffled_folds(
     labels: NDArray[np.int64],
     classes: Classes,
     folds: int,
-    seed: int,
+    random_state: int,
     clusters: Any = None,
 ) -> ShuffledFolds:
-    """Shuffle the rows into the folds of :func:`split_folds`, copied once."""
-    parts = split_folds(len(proba), folds, clusters=clusters, random_state=checked_seed(seed))
+    """Copy the rows, once, into the folds of :func:`~ordinalrisk.splitting.split_folds`."""
+    parts = split_folds(len(proba), folds, clusters=clusters, random_state=checked_seed(random_state))
     number = None if clusters is None else RowNames("clusters").numbered(clusters, len(proba))
     return ShuffledFolds(
         [np.ascontiguousarray(proba[part]) for part in parts],
@@ -82,52 +81,49 @@ def shuffled_folds(
 
 
 def cross_validated(
-    rows: ShuffledFolds, loss: IntervalLoss, growth: GrowthRule, alphas: Sequence[Number]
-) -> list[FoldTotals]:
-    """Return the totals of one loss and growth rule at each ``alpha``."""
-    costs = CostTable.of(loss, len(rows.classes))
-    curves = curves_without_each(rows, growth, costs)
-    return [totals for totals, _ in measured(rows, growth, costs, curves, alphas)]
-
-
-def measured(
     rows: ShuffledFolds,
     growth: GrowthRule,
     costs: CostTable,
     curves: Iterable[RiskCurve],
     alphas: Sequence[Number],
-) -> list[tuple[FoldTotals, list[Ends]]]:
-    """Return the totals at each ``alpha``, and the ends of the sets of each fold."""
+) -> list[CrossValidated]:
+    """Return what comes of each ``alpha`` with the curves of :func:`curves_without_each`."""
     exact = [as_fraction(alpha, "alpha") for alpha in alphas]
     folds: list[list[tuple[Tally, Ends]]] = []
+    certified = [True] * len(exact)
     for fold, curve in enumerate(curves):
-        found_at: dict[float, tuple[Tally, Ends]] = {}
+        sets_at: dict[float, tuple[Tally, Ends]] = {}
         for threshold in (thresholds := [expectation_threshold(curve, alpha) for alpha in exact]):
-            if threshold not in found_at:
+            if threshold not in sets_at:
                 ends = growth.intervals(rows.proba[fold], costs, threshold, None)
-                found_at[threshold] = Tally.of(rows.labels[fold], IntervalSet.of(*ends, rows.classes)), ends
-        folds.append([found_at[threshold] for threshold in thresholds])
-    found = []
-    for alpha, *parts in zip(exact, *folds, strict=True):
-        tallies, sets = zip(*parts, strict=True)
-        totals = FoldTotals(reduce(add, tallies), rows.n_calibrated >= rows_needed(alpha, costs.bound))
-        found.append((totals, [*sets]))
-    return found
+                sets_at[threshold] = Tally.of(rows.labels[fold], IntervalSet.of(*ends, rows.classes)), ends
+        folds.append([sets_at[threshold] for threshold in thresholds])
+        enough = (budget_of(curve, alpha) >= 0 for alpha in exact)
+        certified = [before and now for before, now in zip(certified, enough, strict=True)]
+    results = []
+    for of_all_folds, *parts in zip(certified, *folds, strict=True):
+        tallies, ends_of_folds = zip(*parts, strict=True)
+        results.append(CrossValidated(reduce(Tally.merge, tallies), of_all_folds, [*ends_of_folds]))
+    return results
 
 
-def curves_without_each(rows: ShuffledFolds, growth: GrowthRule, costs: CostTable) -> Iterator[RiskCurve]:
-    """For each fold, yield the risk curve of all others."""
-    each = [*zip(rows.proba, rows.labels, strict=True)]
+def curves_without_each(
+    rows: ShuffledFolds, growth: GrowthRule, costs: CostTable, relative: bool = False
+) -> Iterator[RiskCurve]:
+    """For each fold, yield the risk curve of all others; ``relative`` if ``alpha`` is a share."""
+    folds = [*zip(rows.proba, rows.labels, strict=True)]
     if rows.clusters is not None:
-        losses = [UnitSteps.of_rows(growth.row_levels(p, costs, None), y, costs) for p, y in each]
-        for fold in range(len(each)):
+        losses = [UnitSteps.of_rows(growth.row_levels(p, costs, None), y, costs, relative) for p, y in folds]
+        for fold in range(len(folds)):
             yield _clustered_curve(_without(losses, fold), _without(rows.clusters, fold), costs)
         return
-    steps: list[Any] = [growth.steps(proba, labels, costs, None) for proba, labels in each]
+    steps: list[Any] = [growth.steps(proba, labels, costs, None) for proba, labels in folds]
     n_rows = sum(map(len, rows.labels))
+    stakes = [costs.stake(np.bincount(y, minlength=costs.n_classes)) * costs.unit for y in rows.labels]
     for fold, labels in enumerate(rows.labels):
-        others = Steps.joined(_without(steps, fold))
-        yield RiskCurve(others, unit=costs.unit, n_rows=n_rows - len(labels), bound=costs.bound)
+        others, stake = Steps.joined(_without(steps, fold)), sum(_without(stakes, fold)) if relative else None
+        n_others = n_rows - len(labels)
+        yield RiskCurve(others, unit=costs.unit, n_rows=n_others, bound=costs.bound, stake=stake)
 
 
 def _clustered_curve(
@@ -139,7 +135,8 @@ def _clustered_curve(
     steps, parts = UnitSteps.joined(losses).clustered(numbers)
     unit = costs.unit / parts
     largest = int(costs.bound / unit)
-    return RiskCurve(steps.steps(largest), unit=unit, n_rows=steps.n_units, bound=costs.bound)
+    summed, stake = steps.steps(largest), steps.stake(unit)
+    return RiskCurve(summed, unit=unit, n_rows=steps.n_units, bound=costs.bound, stake=stake)
 
 
 def _without(items: Sequence[Any], fold: int) -> list[Any]:

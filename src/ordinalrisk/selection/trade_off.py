@@ -1,67 +1,39 @@
-"""What each ``alpha`` costs: risk, size and coverage of several losses side by side."""
+"""Compare risk, set size and coverage over several values of ``alpha``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ordinalrisk.display import tables
+from ordinalrisk.display.tables import Columns
 from ordinalrisk.display.text_table import Table
-from ordinalrisk.selection.compare import Comparison, compare
-
-if TYPE_CHECKING:
-    import pandas as pd
+from ordinalrisk.selection.compare import Comparison, compare, comparison_columns
 
 _WIDTH = 80
 _WIDEST_ALPHA = 8
 
 
 @dataclass(frozen=True)
-class TradeOff:
+class TradeOff(tables.Table):
     """Comparisons by loss and ``alpha``: iterate over them, print them, or make a frame of them.
 
     Attributes
     ----------
     comparisons : tuple of Comparison
         By loss and ``alpha``, in this order.
+
+    Notes
+    -----
+    The columns of a frame are loss, growth, alpha, risk, mean_size, mean_size_low, mean_size_high,
+    single_labels, coverage and certified.
     """
 
     comparisons: tuple[Comparison, ...]
 
-    def to_pandas(self) -> pd.DataFrame:
-        """A pandas frame with a row for each loss and ``alpha``.
-
-        Returns
-        -------
-        pandas.DataFrame
-            With the columns loss, growth, alpha, risk, mean_size, mean_size_low, mean_size_high,
-            single_labels, coverage and certified.
-
-        Examples
-        --------
-        >>> proba, y = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 20, [1, 1, 2, 0, 2, 2] * 10
-        >>> frame = trade_off(proba, y, losses={"coverage": "coverage"}, alphas=[0.1, 0.2]).to_pandas()
-        >>> frame[["loss", "alpha", "mean_size"]]
-               loss  alpha  mean_size
-        0  coverage    0.1   1.666667
-        1  coverage    0.2   1.666667
-        """
-        import pandas as pd
-
-        return pd.DataFrame(
-            {
-                "loss": [result.loss_name for result in self],
-                "growth": [result.growth for result in self],
-                "alpha": [float(result.alpha) for result in self],
-                "risk": [result.risk for result in self],
-                "mean_size": [result.mean_size.value for result in self],
-                "mean_size_low": [result.mean_size.low for result in self],
-                "mean_size_high": [result.mean_size.high for result in self],
-                "single_labels": [result.single_labels for result in self],
-                "coverage": [result.coverage for result in self],
-                "certified": [result.certified for result in self],
-            }
-        )
+    def _columns(self) -> Columns:
+        return comparison_columns(self)
 
     def __iter__(self) -> Iterator[Comparison]:
         return iter(self.comparisons)
@@ -98,10 +70,11 @@ def trade_off(
     growth: Any = "frontier",
     classes: Any = None,
     folds: int = 5,
-    seed: int = 0,
+    random_state: int = 0,
     clusters: Any = None,
+    relative: bool = False,
 ) -> TradeOff:
-    """Risk, size and coverage at each ``alpha``, cross-validated.
+    """Cross-validate risk, set size and coverage at each ``alpha``.
 
     Choose on other rows than you calibrate with: an ``alpha`` or a loss that was chosen on the calibration
     rows has no guarantee. See :func:`compare` for how to split the rows.
@@ -112,7 +85,7 @@ def trade_off(
         As for :func:`compare`.
     growth : GrowthRule or str
         How intervals grow.
-    classes, folds, seed, clusters
+    classes, folds, random_state, clusters, relative
         As for :func:`compare`.
 
     Returns
@@ -151,23 +124,16 @@ def trade_off(
                 alphas=alphas,
                 classes=classes,
                 folds=folds,
-                seed=seed,
+                random_state=random_state,
                 clusters=clusters,
+                relative=relative,
             )
         )
     )
 
 
 def fitted(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A table at most 80 columns wide, with the names in its first column shortened where they must be.
-
-    Examples
-    --------
-    >>> print(fitted(("loss", "risk"), [("a" * 90, "0.1"), ("b", "0.2")]).text()[76:])
-    risk
-    aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...   0.1
-    b                                                                          0.2
-    """
+    """Make a table at most 80 characters wide; long names in its first column are cut."""
     others = [*zip(header, *rows, strict=True)][1:]
     room = _WIDTH - sum(2 + max(map(len, column)) for column in others)
     return Table("", tuple(header), [(_shortened(name, room), *cells) for name, *cells in rows])

@@ -1,75 +1,43 @@
-r"""Whether a deployed calibration still keeps its promise: a test that may be looked at after every row.
-
-Bets against "the expected loss of each new row, whatever came before, is at most ``alpha``" start with a
-wealth of 1 in all, and a row of loss ``L`` multiplies that of the bet of size :math:`\lambda` by
-:math:`1 + \lambda (L - \alpha) / B`. As long as the claim is true no bet gains on average, nor do all
-together, and so (Ville) their wealth ever reaches :math:`1 / \delta` with probability :math:`\delta` at most.
-
-The best size for a risk of :math:`r \alpha` and losses of 0 or ``B`` is about :math:`r - 1`, and larger where
-losses vary less. Not knowing the risk, wealth is spread over sizes that double: between two of them no more
-than a sixth of the growth is lost, and a bet more costs little.
-
-In good times bets lose, and after many good rows they would take long to recover when times change. So only
-half of the wealth is bet from the first row on. The other half is kept and bet bit by bit, of which
-
-.. math:: \frac{1}{2} \cdot \frac{1000}{1000 + t}
-
-is left after ``t`` rows: at any time there is some that has lost nothing yet.
-
-All is sums and products of positive numbers, and each row rounds down by more than its rounding errors: the
-wealth as computed is never above the true one.
-"""
+"""A monitor of a deployed calibration: a test of its risk that you may look at after every row."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from fractions import Fraction
-from os import PathLike
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.calibration.confidence_bounds import SMALLEST_SHARE, checked_delta
-from ordinalrisk.calibration.promises import checked_alpha
+from ordinalrisk.calibration.confidence_bounds import checked_delta
 from ordinalrisk.inputs.device import to_host
 from ordinalrisk.inputs.labels import Classes, as_classes, class_indices
-from ordinalrisk.inputs.numbers import as_fraction, as_number, decimal_text, from_json, to_json
+from ordinalrisk.inputs.matrix import RowError
+from ordinalrisk.inputs.numbers import as_fraction, as_number, from_json, to_json
 from ordinalrisk.inputs.row_index import require_same_rows
+from ordinalrisk.inputs.row_names import RowNames
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.losses.kinds import as_loss
 from ordinalrisk.prediction.interval_set import IntervalSet
-from ordinalrisk.saving.document_with_digests import Schema, naming
-from ordinalrisk.saving.shared_fields import count_of, require, saved_names, scale_of, total_of
-
-SCHEMA = Schema(
-    "ordinalrisk monitor",
-    1,  # another one as soon as the bets change
-    ("classes", "loss", "alpha", "delta", "n_rows", "total_loss", "wealth", "peak", "alarm_row"),
-)
-Floats = NDArray[np.float64]
-
-_PARAMETERS = ("loss", "alpha", "delta", "classes")
-_BET_AT_ONCE = 0.5
-_PATIENCE = 1000.0
-_DOWN_EACH_ROW, _DOWN_IN_SUM = 1 - Fraction(1, 2**48), 1 - 2.0**-40
-_RICHEST = 1e300
-_ROWS_AT_ONCE, _BETS_AT_ONCE = 65_536, 2**20
-_SMALLEST_BET = Fraction(1, 32)
-_LARGEST_STAKE = Fraction(1, 2)
+from ordinalrisk.saving.document_with_digests import FilePath, naming, require
+from ordinalrisk.saving.run_documents import MonitorDocument, WatchedFile, run_settings
+from ordinalrisk.sequential.bets import LARGEST_WEALTH, BettingRun
+from ordinalrisk.sequential.state import SequentialState, remember
 
 
-class RiskMonitor:
-    r"""An alarm for a risk above ``alpha``, false with probability ``delta`` at most over all time.
+class RiskMonitor(SequentialState[BettingRun]):
+    r"""An alarm for a risk above ``alpha``, false with probability at most ``delta`` over all time.
 
-    Watches labels as they become known beside the intervals that were predicted, and tests
+    Compares labels, as they become known, with the predicted sets, and tests
 
         the expected loss of each new row, given all rows before it, is at most ``alpha``.
 
-    It may be asked after every row, for ever: the probability that it ever rings although this is true is at
-    most ``delta``, whatever the distribution of the losses. No alarm is no proof that the risk is kept.
+    You may look after every row: the probability of ever raising the alarm although this is true is at most
+    ``delta``, whatever the distribution of the losses. Without an alarm the risk may still exceed ``alpha``.
 
-    Bets of several sizes :math:`\lambda` start with a wealth of 1 in all and are multiplied, at each row, by
+    Bets of several sizes :math:`\lambda` start with a total wealth of 1 and are multiplied, at each row, by
 
     .. math:: 1 + \lambda\,(L - \alpha) / B.
 
@@ -84,40 +52,47 @@ class RiskMonitor:
     delta : number
         The probability of a false alarm, between 0 and 1.
     classes : sequence, optional
-        The labels in order. By default those of the first intervals.
+        The labels in order. By default those of the first sets.
 
     Attributes
     ----------
     alarm_ : bool
-        Whether the alarm was raised. It stays so.
+        Whether the alarm was raised, now or before.
     alarm_row_ : int or None
         The row at which it was raised, the first row being 1.
     evidence_ : float
-        What the bets are worth now, from a start of 1; not counted beyond 1e300.
+        The wealth of the bets now, from a start of 1; at most 1e300.
     p_value_ : float
-        One over the largest evidence so far: at every moment a valid p-value of the claim. At most ``delta``
-        once the alarm was raised.
+        One over the largest evidence so far: a valid p-value at any time.
+    rise_row_ : int or None
+        The row at which the loss began to rise, as it looked when the alarm was raised: from there to the
+        alarm it was furthest above ``alpha`` in total.
     n_rows_ : int
-        The rows so far.
+        The number of rows so far; with clusters, the number of clusters.
     risk_ : float
-        Their mean loss; NaN before the first.
+        Their mean loss; NaN before the first row.
+    recent_risk_ : float
+        The mean loss of the last 500 of them.
+    files_ : list of WatchedFile
+        The files that were watched, by number of rows and fingerprint; see :meth:`remember`.
     classes_ : array
         The labels in order.
 
     Notes
     -----
-    A :class:`RiskController` keeps ``alpha`` on average over calibrations. With the one that was drawn the
-    risk can be a little above it (its standard deviation is about
-    :math:`\sqrt{\alpha (1 - \alpha) / n}` for coverage and ``n`` calibration rows), which no one has done
-    anything wrong about, and which a monitor will find in the long run. Calibrate for high probability with
-    ``delta=``, or give the monitor a slightly larger ``alpha``, if only a real worsening should ring.
+    A :class:`RiskController` keeps ``alpha`` on average over calibrations. The risk of a single calibration
+    can be a little above it (for coverage and ``n`` calibration rows its standard deviation is about
+    :math:`\sqrt{\alpha (1 - \alpha) / n}`), and a monitor will find that in the long run. To raise the alarm
+    only if the risk has grown, calibrate with ``delta=``, or watch a slightly larger ``alpha``.
 
-    The order in which rows are watched must not depend on their labels: take the order of prediction. If bad
-    labels become known sooner and rows are watched as labels arrive, the first rows are worse than ``alpha``
-    although nothing has worsened. For the same reason watch all rows, or rows chosen without their labels.
+    Watch all rows, or rows chosen without their labels, in the order of prediction or in the order in which
+    labels arrive. Labels may come late, and in any order that has nothing to do with the losses. If bad
+    labels become known sooner, or if rows are sorted by label or score, some rows in a row are worse than
+    ``alpha`` although the risk has not grown, and the alarm can be false.
 
-    Rows of one patient are not what is tested: given the first, the expected loss of the second may be above
-    ``alpha`` although nothing has worsened. Watch one row of each.
+    If rows come from patients or other units with several rows each, calibrate with ``clusters=`` and pass
+    them here: given one row of a patient, the expected loss of the next may be above ``alpha``. A cluster
+    then counts as one row, with the mean loss of its rows, so all its rows must come in one update.
 
     With the defaults and losses of 0 or 1, half of the alarms for a risk of twice ``alpha`` are raised within
     about 100 rows, of 1.5 times ``alpha`` within 350, of 1.25 times within 1,300, if it was so from the first
@@ -145,9 +120,10 @@ class RiskMonitor:
     mean loss 0.1538
     """
 
-    loss: Any
-    alpha: Any
     delta: Any
+    _parameters = ("loss", "alpha", "delta", "classes")
+    _first_rows = "sets to update"
+    _document = MonitorDocument
 
     def __init__(
         self, loss: Any = "coverage", alpha: Any = 0.1, delta: Any = 0.05, classes: Any = None
@@ -156,53 +132,50 @@ class RiskMonitor:
         self.alpha = as_number(alpha, "alpha")
         self.delta = as_number(delta, "delta")
         self.classes = classes
+        self.files_: list[WatchedFile] = []
         checked_delta(self.delta)
-        self._needed = float(1 / as_fraction(self.delta))
-        self.n_rows_ = 0
-        self.alarm_row_: int | None = None
-        self._lost = 0
-        self._peak = 1.0
-        self._bets: _Bets | None = None
-        if classes is not None:
-            self._begin(as_classes(classes))
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in _PARAMETERS and name in self.__dict__:
-            raise AttributeError(f"{name} can't change while it is watched; make a new RiskMonitor.")
-        super().__setattr__(name, value)
+        self._run = None if classes is None else self._new_run(as_classes(classes))
 
     @property
-    def alarm_(self) -> bool:  # noqa: D102 - attributes, documented as such
+    def alarm_(self) -> bool:
         return self.alarm_row_ is not None
 
     @property
-    def evidence_(self) -> float:  # noqa: D102
-        return float(_evidence(self._wealth, self.n_rows_)) if self.n_rows_ else 1.0
+    def alarm_row_(self) -> int | None:
+        return None if self._run is None else self._run.alarm_row
 
     @property
-    def p_value_(self) -> float:  # noqa: D102
-        return 1 / self._peak
+    def rise_row_(self) -> int | None:
+        return None if self._run is None else self._run.rise_row
 
     @property
-    def risk_(self) -> float:  # noqa: D102
-        return float(self._total_loss / self.n_rows_) if self.n_rows_ else math.nan
+    def recent_risk_(self) -> float:
+        recent = [] if self._run is None else self._run.recent
+        return float(sum(recent) * self._begun("").part / len(recent)) if recent else math.nan
 
     @property
-    def classes_(self) -> Classes:  # noqa: D102
-        return self._begun("classes_").classes
+    def evidence_(self) -> float:
+        return 1.0 if self._run is None else self._run.evidence
 
-    def update(self, y: Any, sets: IntervalSet) -> bool:
-        """Watch rows with known labels, in the order in which they were predicted.
+    @property
+    def p_value_(self) -> float:
+        return 1.0 if self._run is None else 1 / self._run.peak
 
-        Any cut of rows into batches gives the same state, bit for bit. Nothing has changed if there is an
-        error.
+    def update(self, y: Any, sets: IntervalSet, *, clusters: Any = None) -> bool:
+        """Watch rows with known labels, in the order of prediction or as labels arrive.
+
+        Any cut of rows (or whole clusters) into batches gives the same state, bit for bit. Nothing has
+        changed if there is an error.
 
         Parameters
         ----------
         y : array-like of shape (n,)
             The true labels.
         sets : IntervalSet
-            The intervals that were predicted before the labels were known.
+            The sets that were predicted before the labels were known.
+        clusters : array-like of shape (n,), optional
+            The patient, or other unit, that each row comes from; in every update or in none. A cluster that
+            was watched before is an error.
 
         Returns
         -------
@@ -216,222 +189,168 @@ class RiskMonitor:
         False
         >>> monitor.evidence_, monitor.risk_
         (1.16..., 0.3333333333333333)
+
+        Two patients, of whom the first has a miss in one of two rows:
+
+        >>> monitor = RiskMonitor(alpha=0.1)
+        >>> sets = IntervalSet([0, 1, 1], [0, 1, 2], classes=[0, 1, 2])
+        >>> monitor.update([0, 2, 1], sets, clusters=["Ann", "Ann", "Ben"])
+        False
+        >>> monitor.n_rows_, monitor.risk_
+        (2, 0.25)
         """
         if not isinstance(sets, IntervalSet):
             raise ValueError(
                 f"sets must be an IntervalSet, what predict_set gives; got {type(sets).__name__}. "
                 "The labels come first: update(y, sets)."
             )
-        require_same_rows(sets=sets, y=y)
+        require_same_rows(sets=sets, y=y, clusters=clusters)
         sets = sets.cpu()
-        known = sets.classes if self._bets is None else self._bets.classes
+        known = sets.classes if self._run is None else self._run.classes
         if sets.classes.tolist() != known.tolist():
             raise ValueError(
-                f"The intervals have the classes {sets.classes.tolist()}, but {known.tolist()} are watched; "
-                "watch them with a monitor of their own."
+                f"The sets have the classes {sets.classes.tolist()}, but {known.tolist()} are watched; "
+                "use another monitor for them."
             )
         labels = to_host(class_indices(y, known, len(sets)))
-        if self._bets is None:
-            self._begin(known)
-        bets = self._begun("update")
         nearest = np.clip(labels, sets.lower_index, sets.upper_index)
-        self._lost += sum(bets.costs.units[labels, nearest].tolist())
-        at_once = min(_ROWS_AT_ONCE, _BETS_AT_ONCE // len(bets.sizes))
-        for start in range(0, len(labels), at_once):
-            here = slice(start, start + at_once)
-            self._watch(bets.factors(labels[here], nearest[here]))
+        run = self._run or self._new_run(known)
+        if run.n_rows and (run.clusters is None) != (clusters is None):
+            begun = "without" if run.clusters is None else "with"
+            raise ValueError(
+                f"The monitor was begun {begun} clusters; go on as it was begun, or begin another."
+            )
+        if clusters is None:
+            run.watch(labels, nearest)
+        else:
+            numbers, digests = _new_clusters(clusters, len(labels), run.clusters or {})
+            run.watch_clusters(labels, nearest, numbers)
+            run.clusters = {**(run.clusters or {}), **digests}
+        self._run = run
         return self.alarm_
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the state to a JSON file, whole or not at all.
+    def remember(self, fingerprint: str, n_rows: int, *, again: bool = False) -> None:
+        """Keep the fingerprint of rows that are watched, and refuse rows that were watched before.
+
+        The command ``ordinalrisk monitor`` does so for each file. Call it before :meth:`update`.
 
         Parameters
         ----------
-        path : path
-            Of the file. One that is there is replaced.
+        fingerprint : str
+            64 hexadecimal digits, such as a SHA-256 of the file.
+        n_rows : int
+            The number of rows.
+        again : bool
+            Accept rows that were watched before.
 
         Examples
         --------
-        >>> import tempfile
+        >>> import hashlib
         >>> monitor = RiskMonitor(alpha=0.1, classes=[0, 1, 2])
-        >>> alarm = monitor.update([0, 2], IntervalSet([0, 1], [0, 1], classes=[0, 1, 2]))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     monitor.save(f"{folder}/monitor.json")
-        ...     same = RiskMonitor.load(f"{folder}/monitor.json")
-        >>> same.evidence_ == monitor.evidence_, same.n_rows_
-        (True, 2)
+        >>> january = hashlib.sha256(b"the rows of January").hexdigest()
+        >>> monitor.remember(january, 3)
+        >>> monitor.remember(january, 3)
+        Traceback (most recent call last):
+        ...
+        ValueError: These 3 rows were watched before, and would count twice; ...
         """
-        values = {
-            "classes": saved_names(self._begun("save").classes.tolist()),
-            "loss": self.loss.to_dict(),
-            "alpha": to_json(self.alpha),
+        remember(self.files_, fingerprint, n_rows, again)
+
+    def _new_run(self, classes: Classes) -> BettingRun:
+        costs, needed = CostTable.of(self.loss, len(classes)), float(1 / as_fraction(self.delta))
+        return BettingRun(costs, as_fraction(self.alpha), needed, classes)
+
+    def _values(self, run: BettingRun) -> dict[str, Any]:
+        return {
             "delta": to_json(self.delta),
-            "n_rows": self.n_rows_,
-            "total_loss": str(self._total_loss),
-            "wealth": [part.hex() for part in self._wealth.tolist()],
-            "peak": self._peak.hex(),
-            "alarm_row": self.alarm_row_,
+            "wealth": [part.hex() for part in run.wealth.tolist()],
+            "peak": run.peak.hex(),
+            "alarm_row": run.alarm_row,
+            "rise_row": run.rise_row,
+            "lowest": {"n_rows": run.lowest[0], "total_loss": str(run.lowest[1] * run.part)},
+            "recent": [str(loss * run.part) for loss in run.recent],
+            "clusters": None if run.clusters is None else [*run.clusters],
+            "files": [{"n_rows": file.n_rows, "blake3": file.blake3} for file in self.files_],
         }
-        SCHEMA.write(values, path)
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> RiskMonitor:
-        """Read what :meth:`save` wrote; it goes on as if it had never been interrupted, bit for bit.
-
-        Parameters
-        ----------
-        path : path
-            Of the file.
-
-        Returns
-        -------
-        RiskMonitor
-            In the state that was saved.
-
-        Raises
-        ------
-        ValueError
-            If the file was cut, edited or written by another schema; it names the field.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     RiskMonitor(alpha=0.1, classes=[0, 1, 2]).save(f"{folder}/monitor.json")
-        ...     monitor = RiskMonitor.load(f"{folder}/monitor.json")
-        >>> monitor.alarm_
-        False
-        """
-        saved = SCHEMA.read(path)
-        loss, classes, costs = scale_of(path, saved)
-        with naming(path, "alpha"):
-            alpha = from_json(saved["alpha"])
-            checked_alpha(as_fraction(alpha), costs.bound)
-        with naming(path, "delta"):
-            monitor = cls(loss, alpha, from_json(saved["delta"]), classes)
-        with naming(path, "n_rows"):
-            monitor.n_rows_ = count_of(saved["n_rows"])
-        with naming(path, "total_loss"):
-            monitor._lost = int(total_of(saved["total_loss"], monitor.n_rows_, costs) / costs.unit)
-        with naming(path, "wealth"):
-            wealth = np.array([float.fromhex(part) for part in saved["wealth"]])
-            require(wealth.shape == monitor._wealth.shape, "must have a number for each bet")
-            require(bool(((wealth >= 0) & (wealth <= _RICHEST)).all()), "must be wealth")
-            require(monitor.n_rows_ > 0 or not wealth.any(), "must be nothing before the first row")
-            monitor._wealth = wealth
-        with naming(path, "peak"):
-            monitor._peak = float.fromhex(saved["peak"])
-            require(max(1.0, monitor.evidence_) <= monitor._peak <= _RICHEST, "must be the largest evidence")
-        with naming(path, "alarm_row"):
-            row = saved["alarm_row"]
+    def _restored(cls, path: FilePath, saved: MonitorDocument) -> RiskMonitor:
+        loss, classes, alpha = run_settings(path, saved)
+        field = partial(naming, path)
+        with field("delta"):
+            monitor = cls(loss, alpha, from_json(saved.delta), classes)
+            run = monitor._begun("load")
+        run.n_rows, run.alarm_row = saved.n_rows, saved.alarm_row
+        monitor.files_ = [*saved.files]
+        with field("clusters"):
+            run.clusters = None if saved.clusters is None else dict.fromkeys(saved.clusters)
+            n_clusters = run.n_rows if run.clusters is None else len(run.clusters)
+            require(n_clusters == run.n_rows, "must have a digest for each cluster")
+        by_row = run.clusters is None
+        with field("total_loss"):
+            run.restore_total(saved.total_loss, whole=by_row)
+        with field("lowest"):
+            lowest = as_fraction(saved.lowest.total_loss)
+            require(saved.lowest.n_rows <= run.n_rows, "must be one of the rows")
+            require(lowest <= run.total_loss, "must be part of the total loss")
             require(
-                row is None or (type(row) is int and 1 <= row <= monitor.n_rows_), "must be one of the rows"
+                lowest - saved.lowest.n_rows * run.alpha
+                <= min(Fraction(0), run.total_loss - run.n_rows * run.alpha),
+                "must be the lowest",
             )
-            require((row is not None) == (monitor._peak >= monitor._needed), "must be there if it was raised")
-            monitor.alarm_row_ = row
+            run.lowest = saved.lowest.n_rows, run.parts_of(lowest)
+        with field("recent"):
+            recent = [as_fraction(loss) for loss in saved.recent]
+            require(len(recent) <= run.n_rows, "must be losses of the rows")
+            require(sum(recent) <= run.total_loss, "must be part of the total loss")
+            run.recent.extend(run.parts_of(loss) for loss in recent)
+        with field("wealth"):
+            wealth = np.array([float.fromhex(part) for part in saved.wealth])
+            require(wealth.shape == run.wealth.shape, "must have a number for each bet")
+            require(bool((wealth <= LARGEST_WEALTH).all()), f"must be at most {LARGEST_WEALTH}")
+            require(run.n_rows > 0 or not wealth.any(), "must be 0 before the first row")
+            run.wealth = wealth
+        with field("peak"):
+            run.peak = float.fromhex(saved.peak)
+            require(max(1.0, run.evidence) <= run.peak <= LARGEST_WEALTH, "must be the largest evidence")
+        with field("alarm_row"):
+            require((run.alarm_row or 0) <= run.n_rows, "must be one of the rows")
+            require(monitor.alarm_ == (run.peak >= run.needed), "must be there if the alarm was raised")
+        with field("rise_row"):
+            run.rise_row = saved.rise_row
+            require((run.rise_row or 0) <= (run.alarm_row or 0), "must not come after the alarm")
         return monitor
-
-    @property
-    def _total_loss(self) -> Fraction:
-        return Fraction(0) if self._bets is None else self._lost * self._bets.costs.unit
-
-    def _begin(self, classes: Classes) -> None:
-        self._bets = _Bets(CostTable.of(self.loss, len(classes)), as_fraction(self.alpha), classes)
-        self._wealth: Floats = np.zeros(len(self._bets.sizes))
-
-    def _begun(self, wanted: str) -> _Bets:
-        if self._bets is None:
-            raise AttributeError(
-                f"{wanted} needs to know the classes; give classes=, or the first intervals to update."
-            )
-        return self._bets
-
-    def _watch(self, factors: Floats) -> None:
-        rows = self.n_rows_ + 1 + np.arange(len(factors))
-        wealth = np.empty(factors.T.shape)
-        for i, row in enumerate(rows.tolist()):
-            self._wealth = wealth[:, i] = _wealth_after(self._wealth, factors[i], row)
-        evidence = _evidence(wealth, rows)
-        if not self.alarm_ and (raised := evidence >= self._needed).any():
-            self.alarm_row_ = int(rows[raised.argmax()])
-        self._peak = max(self._peak, float(evidence.max()))
-        self.n_rows_ += len(factors)
 
     def __repr__(self) -> str:
         text = f"RiskMonitor(loss={self.loss!r}, alpha={self.alpha!r}, delta={self.delta!r})"
         if not self.n_rows_:
             return text
-        state = f"alarm at row {self.alarm_row_}" if self.alarm_ else "no alarm"
+        unit = "row" if self._begun("").clusters is None else "cluster"
+        state = f"alarm at {unit} {self.alarm_row_}" if self.alarm_ else "no alarm"
         return (
-            f"{text}: {state}, p-value {self.p_value_:.3g} after {self.n_rows_} rows, "
+            f"{text}: {state}, p-value {self.p_value_:.3g} after {self.n_rows_} {unit}s, "
             f"mean loss {self.risk_:.4g}"
         )
 
 
-class _Bets:
-    """The sizes of the bets, and what each entry of the cost table multiplies their wealth by."""
-
-    def __init__(self, costs: CostTable, alpha: Fraction, classes: Classes) -> None:
-        self.costs, self.classes = costs, classes
-        claim = checked_alpha(alpha, costs.bound) / costs.bound
-        if claim < SMALLEST_SHARE:
-            raise ValueError(f"alpha must be at least 1e-300 of the largest loss; got {decimal_text(alpha)}.")
-        self.sizes = _bet_sizes(claim)
-        distinct, which = np.unique(costs.units.ravel(), return_inverse=True)
-        shares = [Fraction(cost, int(distinct[-1])) for cost in distinct.tolist()]
-        self._factors: Floats = np.array([_factors(share - claim, self.sizes) for share in shares])
-        self._which = which.reshape(costs.units.shape)
-
-    def factors(self, labels: NDArray[np.int64], nearest: NDArray[np.int64]) -> Floats:
-        """What these truths and nearest labels multiply the bets by: a row for each."""
-        found: Floats = self._factors[self._which[labels, nearest]]
-        return found
-
-
-def _bet_sizes(claim: Fraction) -> list[Fraction]:
-    """From the smallest, doubling, as long as a row without loss leaves half of the wealth.
-
-    Smaller bets would find a risk of less than 1.02 ``alpha``, in a million rows; larger ones one of many
-    times ``alpha``, a few rows earlier.
-
-    Examples
-    --------
-    >>> [str(size) for size in _bet_sizes(Fraction(1, 10))]
-    ['1/32', '1/16', '1/8', '1/4', '1/2', '1', '2', '4']
-    """
-    sizes = [_SMALLEST_BET]
-    while 2 * sizes[-1] * claim <= _LARGEST_STAKE:
-        sizes.append(2 * sizes[-1])
-    return sizes
-
-
-def _factors(surplus: Fraction, sizes: list[Fraction]) -> list[float]:
-    """``1 + size * surplus`` for each size, rounded down by more than a row's rounding errors add up to."""
-    down, lost, in_all = _DOWN_EACH_ROW, surplus.numerator, surplus.denominator
-    return [  # Python divides whole numbers with one rounding
-        (size.denominator * in_all + size.numerator * lost)
-        * down.numerator
-        / (size.denominator * in_all * down.denominator)
-        for size in sizes
-    ]
-
-
-def _newly_bet(row: int) -> float:
-    """The part of all wealth that is bet from this row on, the first being row 1."""
-    part = (1 - _BET_AT_ONCE) * _PATIENCE / ((_PATIENCE + (row - 1)) * (_PATIENCE + row))
-    return _BET_AT_ONCE + part if row == 1 else part
-
-
-def _wealth_after(wealth: Floats, factors: Floats, row: int) -> Floats:
-    """What the bets, on the first axis, have after a row; in equal shares of all wealth at the start."""
-    with np.errstate(over="ignore"):
-        after: Floats = np.minimum((wealth + _newly_bet(row)) * factors, _RICHEST)
-    return after
-
-
-def _evidence(wealth: Floats, row: int | NDArray[np.int64]) -> Floats:
-    """All wealth after a row, or after each of several: of the bets, and what is not bet yet."""
-    kept = (1 - _BET_AT_ONCE) * _PATIENCE / (_PATIENCE + row)
-    in_order = np.add.accumulate(wealth, axis=0)[-1]  # a sum whose order does not depend on the shape
-    total: Floats = (in_order / len(wealth) + kept) * _DOWN_IN_SUM
-    return total
+def _new_clusters(
+    clusters: Any, n_rows: int, known: dict[str, None]
+) -> tuple[NDArray[np.int64], dict[str, None]]:
+    """Number clusters, and return a digest of each; refuse one that is known."""
+    names = RowNames("clusters")
+    numbers = names.numbered(clusters, n_rows)
+    digests: dict[str, None] = {}
+    for number, name in enumerate(names.known):
+        same = int(name) if isinstance(name, float) and name.is_integer() else name  # as in another format
+        digest = hashlib.blake2b(str(same).encode(), digest_size=8).hexdigest()
+        if digest in known or digest in digests:
+            row = int((numbers == number).argmax())
+            raise RowError(
+                f"clusters[{row}] is {name!r}, a cluster that was watched before. A cluster counts once, "
+                "with the mean loss of its rows: give all its rows in one update, or watch one row of each "
+                "cluster, drawn at random, with a calibration by row.",
+                row,
+                name,
+            )
+        digests[digest] = None
+    return numbers, digests

@@ -1,4 +1,4 @@
-"""Rows in many partitions, on one machine or on many: calibrated, predicted and counted where they lie.
+"""Work on Dask: partitions are calibrated, predicted and counted where they are.
 
-The scheduler is Dask's, the kernels are those of one machine, and so is every bit of the results.
+The kernels are the same as on one machine, so the results are the same bit for bit.
 """

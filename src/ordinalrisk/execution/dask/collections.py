@@ -1,8 +1,11 @@
-"""Dask arrays and frames: calibrated with where their partitions lie, predicted when someone asks."""
+"""Calibrate on dask arrays and frames where their partitions are, and predict their sets lazily."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Generator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
@@ -10,122 +13,126 @@ import numpy as np
 from dask.delayed import delayed
 from numpy.typing import NDArray
 
-from ordinalrisk.calibration.accumulate import Calibration, RowExtras
+from ordinalrisk.calibration.calibration import Calibration
+from ordinalrisk.calibration.labelled_rows import labelled_rows
 from ordinalrisk.calibration.spec import Spec
-from ordinalrisk.execution.calibrating_parts import PartsCalibrator
+from ordinalrisk.execution.calibrate import calibrate
+from ordinalrisk.execution.dask.executor import DaskExecutor, shared
 from ordinalrisk.execution.dask.lazy_sets import LazyIntervalSet
-from ordinalrisk.execution.dask.partitions import (
-    AskedPartitions,
-    Partitions,
-    naming_partition,
-    require_rows,
-    shared,
-)
-from ordinalrisk.execution.part_steps import PartSteps
-from ordinalrisk.inputs.labels import require_column_order, resolve_classes
+from ordinalrisk.execution.dask.partitions import Partitions, naming_partition, require_rows
+from ordinalrisk.inputs.batch import Batch
+from ordinalrisk.inputs.labels import Classes, require_column_order, resolve_classes
 from ordinalrisk.inputs.random_rows import generator_at
-from ordinalrisk.inputs.row_index import require_same_rows
-from ordinalrisk.prediction.predictor import Predictor
+from ordinalrisk.inputs.scattered_rows import ScatteredRows
+from ordinalrisk.prediction.predictor import Predictor, require_columns
 
 UNKNOWN_CATEGORIES = "__UNKNOWN_CATEGORIES__"
 
 
-def calibration_of(
+def calibrate_collections(
     spec: Spec,
     proba: Any,
     y: Any,
     *,
     groups: Any,
-    class_weight: Any,
+    class_ratios: Any,
     point_labels: Any,
     more_alphas: Any,
-) -> Calibration:
-    """The calibration on dask collections: the curve around its thresholds.
+    check: bool,
+) -> tuple[Calibration, ScatteredRows | None]:
+    """Calibrate where the partitions are, and return a sample of the rows if they are checked.
 
-    The steps of the losses stay on the workers, 8 to 16 bytes for each, until it is done.
+    Until it is done, workers keep 8 to 16 bytes for each step.
     """
     n_classes = n_columns(proba)
     spec.growth.require_points(point_labels)
     partitions = Partitions.of(proba, "proba")
-    beside = [
-        None if values is None and name != "y" else partitions.beside(values, name).parts
-        for name, values in (("y", y), ("groups", groups), ("point_labels", point_labels))
-    ]
+    labels = partitions.aligned(y, "y").parts
     classes = resolve_classes(spec.classes, _without_rows(y), n_classes)
     require_column_order(proba, classes)
-    calibrator = PartsCalibrator(spec, classes, groups is not None, class_weight, more_alphas)
-    how = shared(calibrator)
-    parts = [
-        steps_of_partition(how, i, part, *(None if each is None else each[i] for each in beside))
-        for i, part in enumerate(partitions.parts)
+    sent_spec, sent_classes = shared(spec), shared(classes)
+    parts = partitions.with_others(groups=groups, point_labels=point_labels)
+    source: list[Any] = [
+        labelled_partition(sent_spec, sent_classes, i, part, labels[i], **others)
+        for i, (part, others) in enumerate(parts)
     ]
-    return calibrator.finish(AskedPartitions(parts))
+    return calibrate(
+        spec,
+        classes,
+        source,
+        DaskExecutor(),
+        class_ratios=class_ratios,
+        more_alphas=more_alphas,
+        check=check,
+    )
 
 
-@delayed(pure=False)
-def steps_of_partition(
-    calibrator: PartsCalibrator, index: int, proba: Any, y: Any, groups: Any, point_labels: Any
-) -> PartSteps:
-    """The steps of the losses of one partition's rows."""
-    collector = calibrator.collector()
-    if _has_rows(proba, y, groups, point_labels):
-        with naming_partition(index):
-            require_same_rows(proba=proba, y=y, groups=groups, point_labels=point_labels)
-            spec = calibrator.spec
-            matrix, labels, _ = spec.checked_rows(proba, y, calibrator.classes)
-            given = spec.growth.given_points(point_labels, matrix)
-            collector.add(matrix, labels, RowExtras(groups, point_labels=given))
-    return collector.finish()
+@dataclass(frozen=True)
+class LabelledPartition:
+    """The rows of one partition, with their labels."""
+
+    spec: Spec
+    classes: Classes
+    index: int
+    proba: Any
+    y: Any
+    groups: Any
+    point_labels: Any
+
+    def batches(self) -> Generator[Batch, None, None]:
+        if not _has_rows(self.proba, self.y, self.groups, self.point_labels):
+            return
+        with naming_partition(self.index):
+            batch, _ = labelled_rows(
+                self.spec,
+                self.classes,
+                self.proba,
+                self.y,
+                groups=self.groups,
+                point_labels=self.point_labels,
+                part=self.index,
+            )
+        yield batch
+
+    def naming(self, batch: Batch) -> AbstractContextManager[Any]:
+        return naming_partition(self.index)
 
 
-def predicted(
+labelled_partition = delayed(LabelledPartition, pure=False)
+
+
+def predict_collections(
     predictor: Predictor,
     proba: Any,
     *,
     groups: Any,
     unseen_groups: str,
     sample_weight: Any,
-    seed: Any,
+    random_state: Any,
     point_labels: Any,
 ) -> LazyIntervalSet:
-    """The interval of each row, not computed yet; what is wrong with the options is said at once."""
+    """Predict the sets of all rows lazily; wrong options raise an error at once."""
     classes = predictor.calibration.classes
-    predictor.require_classes(n_columns(proba))
-    require_column_order(proba, classes)
+    require_columns(proba, n_columns(proba), classes)
     predictor.growth.require_points(point_labels)
-    if isinstance(seed, np.random.Generator):
-        raise ValueError("For dask collections seed must be a whole number, not a Generator.")
-    predictor.thresholds.of_rows(
+    if isinstance(random_state, np.random.Generator):
+        raise ValueError("For dask collections random_state must be a whole number, not a Generator.")
+    predictor.thresholds.keys(
         0,
         groups=None if groups is None else [],
         unseen_groups=unseen_groups,
         sample_weight=None if sample_weight is None else [],
-        seed=seed,
+        random_state=random_state,
     )
     partitions = Partitions.of(proba, "proba")
-    first = [0] * len(partitions.parts) if seed is None else partitions.first_rows()
-    beside = [
-        None if values is None else partitions.beside(values, name).parts
-        for name, values in (
-            ("groups", groups),
-            ("sample_weight", sample_weight),
-            ("point_labels", point_labels),
-        )
-    ]
-    how = shared(predictor)
+    first = [0] * len(partitions.parts) if random_state is None else partitions.first_rows()
+    sent_predictor = shared(predictor)
+    parts = partitions.with_others(groups=groups, sample_weight=sample_weight, point_labels=point_labels)
     ends = [
-        ends_of_partition(
-            how,
-            i,
-            part,
-            unseen_groups,
-            seed,
-            first[i],
-            *(None if each is None else each[i] for each in beside),
-        )
-        for i, part in enumerate(partitions.parts)
+        ends_of_partition(sent_predictor, i, part, unseen_groups, random_state, first[i], **others)
+        for i, (part, others) in enumerate(parts)
     ]
-    return LazyIntervalSet(ends, partitions.lengths, classes, proba)
+    return LazyIntervalSet(Partitions(ends, partitions.lengths), classes, proba)
 
 
 @delayed(pure=False)
@@ -134,13 +141,13 @@ def ends_of_partition(
     index: int,
     proba: Any,
     unseen_groups: str,
-    seed: int | None,
+    random_state: int | None,
     first_row: int,
     groups: Any,
     sample_weight: Any,
     point_labels: Any,
 ) -> NDArray[np.int32]:
-    """The positions of the first and the last label of each row's interval."""
+    """Return the positions of the first and the last label of each set."""
     if not _has_rows(proba, groups, sample_weight, point_labels):
         return np.empty((0, 2), np.int32)
     with naming_partition(index):
@@ -149,14 +156,13 @@ def ends_of_partition(
             groups=groups,
             unseen_groups=unseen_groups,
             sample_weight=sample_weight,
-            seed=None if seed is None else generator_at(first_row, seed),
+            random_state=None if random_state is None else generator_at(first_row, random_state),
             point_labels=point_labels,
         )
     return np.stack([sets.lower_index, sets.upper_index], axis=1)
 
 
 def n_columns(proba: Any) -> int:
-    """How many classes there are probabilities of."""
     require_rows(proba, "proba")
     if proba.ndim != 2:
         raise ValueError(
@@ -166,17 +172,17 @@ def n_columns(proba: Any) -> int:
     if not isinstance(proba, da.Array):
         return len(proba.columns)
     if math.isnan(proba.shape[1]):
-        raise ValueError("How many columns proba has is not known; call compute_chunk_sizes().")
+        raise ValueError("The number of columns of proba is unknown; call compute_chunk_sizes().")
     return int(proba.shape[1])
 
 
 def _has_rows(*collections: Any) -> bool:
-    """Whether any has some, which then all must have."""
+    """Return whether any collection of a partition has rows; then a later check requires rows in all."""
     return any(values is not None and len(values) for values in collections)
 
 
 def _without_rows(y: Any) -> Any:
-    """An empty collection that has the order of the categories, if there is one."""
+    """Return an empty collection with the categories of ``y``, if it has categories."""
     meta = getattr(y, "_meta", y)
     categories = getattr(getattr(meta, "dtype", None), "categories", None)
     if categories is not None and UNKNOWN_CATEGORIES in list(categories):

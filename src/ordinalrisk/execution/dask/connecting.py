@@ -1,4 +1,4 @@
-"""A cluster of machines to work on: one that is running, or processes on this machine."""
+"""Connect to a Dask cluster: one that is running, or processes on this machine."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from ordinalrisk.files.redacting import redacted
 SECONDS_TO_ANSWER = 10
 _THIS_MACHINE = "127.0.0.1"
 _LOCAL = re.compile(r"local(?::(\d+))?")
-_LOGGERS = ("distributed", "distributed.client", "tornado.application")  # that have a level of their own
+_LOGGERS = ("distributed", "distributed.client", "tornado.application")  # each has its own level
 _VERSION = "__import__('ordinalrisk').__version__"
 _SETTINGS = {"distributed.admin.large-graph-warning-threshold": "1 PiB"}  # a calibration may be large
 
 
 class ClusterError(ValueError):
-    """What is wrong with a cluster, in one line that names it."""
+    """An error of a cluster, in one line that names the cluster."""
 
 
 def require_cluster(cluster: str) -> re.Match[str] | None:
-    """Refuse what is neither an address nor local; the match of the latter."""
+    """Return the match of ``local`` or ``local:4``, None for an address; raise an error for anything else."""
     local = _LOCAL.fullmatch(cluster)
     if local is None and not re.search(r":\d+$", cluster):
         raise ClusterError(
-            f"{cluster} is no cluster; write the address of a scheduler, such as tcp://10.0.0.1:8786, or "
-            "local, or local:4 for so many processes on this machine."
+            f"{cluster} is not a cluster; write the address of a scheduler, such as tcp://10.0.0.1:8786, or "
+            "local, or local:4 for 4 processes on this machine."
         )
     if local is not None and local[1] is not None and int(local[1]) < 1:
         raise ClusterError(f"{cluster} has no workers; write local:2 for two of them.")
@@ -50,19 +50,10 @@ def require_cluster(cluster: str) -> re.Match[str] | None:
 
 @contextmanager
 def connected(cluster: str) -> Iterator[Client]:
-    """A client of the scheduler at an address, or of ``local`` or ``local:4``, processes that end with it.
-
-    Examples
-    --------
-    >>> with connected("localhost"):
-    ...     pass
-    Traceback (most recent call last):
-    ordinalrisk.execution.dask.connecting.ClusterError: localhost is no cluster; write the address of a
-    scheduler, such as tcp://10.0.0.1:8786, or local, or local:4 for so many processes on this machine.
-    """
+    """Connect to a scheduler; ``local`` and ``local:4`` start processes that end with the block."""
     local = require_cluster(cluster)
     for name in _LOGGERS:
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters comes back as an error
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # errors are raised
     with dask.config.set(_SETTINGS), _client(cluster, local) as client:
         _require_workers(client, cluster)
         try:
@@ -83,7 +74,7 @@ def _client(cluster: str, local: re.Match[str] | None) -> Iterator[Client]:
         try:
             asyncio.run(_greeted(cluster))
             client = Client(cluster, timeout=f"{SECONDS_TO_ANSWER}s")
-        except Exception as error:  # of any kind: what answers may be no scheduler
+        except Exception as error:  # any error: the server may not be a scheduler
             raise ClusterError(
                 f"{redacted(cluster, cluster)}: no scheduler answers there "
                 f"({redacted(one_line(error), cluster) or type(error).__name__}); correct "
@@ -93,8 +84,8 @@ def _client(cluster: str, local: re.Match[str] | None) -> Iterator[Client]:
             yield client
         return
     settings = {
-        "distributed.nanny.pre-spawn-environ.NUMBA_NUM_THREADS": 1,  # the cores are shared out among workers
-        "distributed.scheduler.worker-saturation": 2.0,  # a next task is at hand while the scheduler waits
+        "distributed.nanny.pre-spawn-environ.ORDINALRISK_NUM_THREADS": 1,  # the workers share the cores
+        "distributed.scheduler.worker-saturation": 2.0,  # workers have another task while the scheduler waits
     }
     nannies: list[Nanny] = []
     with (
@@ -110,11 +101,12 @@ def _client(cluster: str, local: re.Match[str] | None) -> Iterator[Client]:
 
 
 def _local_cluster(n_workers: int | None) -> LocalCluster:
-    """Processes that other machines can't reach.
+    """Start processes that other machines can't reach.
 
-    Ctrl-C is sent to every process of a terminal. Workers inherit that it is blocked, and end with us.
+    A terminal sends Ctrl-C to all its processes. Workers inherit the blocked signal, and end with this
+    process.
     """
-    with _quiet_children():  # this one warns of semaphores when we end without it
+    with _quiet_children():  # else the tracker warns of semaphores if this process ends first
         resource_tracker.ensure_running()
     has_masks = hasattr(signal, "pthread_sigmask")  # not on Windows
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if has_masks else set()
@@ -133,7 +125,7 @@ def _local_cluster(n_workers: int | None) -> LocalCluster:
 
 @contextmanager
 def _quiet_children() -> Iterator[None]:
-    """Processes that start in the block show no warnings."""
+    """Silence the warnings of processes that start in the block."""
     before = os.environ.get("PYTHONWARNINGS")
     os.environ["PYTHONWARNINGS"] = "ignore"
     try:
@@ -145,9 +137,9 @@ def _quiet_children() -> Iterator[None]:
 
 
 def _kill_workers(nannies: list[Nanny]) -> None:
-    """End the processes of a local cluster before what they write is removed."""
+    """End the processes of a local cluster before their files are removed."""
     for nanny in nannies:
-        nanny.close_gracefully()  # or it starts its worker again, which then prints that we are gone
+        nanny.close_gracefully()  # else it restarts its worker, which prints an error
     children = active_children()
     for child in children:
         child.kill()
@@ -156,22 +148,23 @@ def _kill_workers(nannies: list[Nanny]) -> None:
 
 
 async def _greeted(cluster: str) -> None:
-    """Find out if someone speaks Dask there: a client would wait for a silent server without end."""
-    how = Security().get_connection_args("client")
-    comm = await asyncio.wait_for(connect(cluster, timeout=SECONDS_TO_ANSWER, **how), 2 * SECONDS_TO_ANSWER)
+    """Check that a Dask scheduler answers: a client would wait forever for a silent server."""
+    security = Security().get_connection_args("client")
+    greeting = connect(cluster, timeout=SECONDS_TO_ANSWER, **security)
+    comm = await asyncio.wait_for(greeting, 2 * SECONDS_TO_ANSWER)
     await comm.close()
 
 
 def _require_workers(client: Client, cluster: str) -> None:
-    """Find out before the work whether there is someone to do it, with the same code."""
+    """Raise an error unless there are workers, all with the same version of the package."""
     try:
         client.wait_for_workers(1, timeout=SECONDS_TO_ANSWER)
     except TimeoutError:
         raise ClusterError(f"{cluster}: has no workers; start some with: dask worker {cluster}") from None
-    # Names of Python's own are all that a worker is sure to have.
+    # Only the built-in functions are sure to be on a worker.
     for worker, version in client.run(eval, _VERSION, on_error="return").items():
         if version != __version__:
-            found = "no ordinalrisk" if isinstance(version, Exception) else f"ordinalrisk {version}"
+            has = "no ordinalrisk" if isinstance(version, Exception) else f"ordinalrisk {version}"
             raise ClusterError(
-                f"{cluster}: worker {worker} has {found}; install ordinalrisk {__version__} on all of them."
+                f"{cluster}: worker {worker} has {has}; install ordinalrisk {__version__} on all of them."
             )

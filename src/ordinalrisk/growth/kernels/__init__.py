@@ -1,23 +1,25 @@
 """Growth rules as computations on rows of probabilities, one module for each backend.
 
 Each backend has the same four functions, ``point_labels``, ``levels``, ``intervals`` and ``steps``, and gives
-the same bits: float64 arithmetic in one stated order, nothing fused, nothing reassociated.
+the same bits: float64 arithmetic in one fixed order, without fused or reassociated operations.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-RULES = {"paper": 0, "frontier": 1, "adaptive": 2, "rps": 3}
+from ordinalrisk.growth.kernels import reference
+
+RULES = {rule: number for number, rule in enumerate(reference.RULES)}
 POINTS = {"mode": 0, "bayes": 1, "median": 2, "given": 3}
 
 
 class InvalidRow(Exception):  # noqa: N818 - it is a finding of the kernels, the error is raised from it
-    """A row of ``proba`` is no probability vector; ``args[0]`` is its number."""
+    """A row of ``proba`` is not a probability vector; ``args[0]`` is the number of the row."""
 
 
 class SameObject:
-    """A key that is equal to itself only, for what can't be hashed."""
+    """A key that is equal only to itself, for objects that can't be hashed."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

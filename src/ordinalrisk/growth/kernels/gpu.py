@@ -8,7 +8,8 @@ registers can't be indexed by a label that differs from lane to lane
 
 The frontier's intervals, which are what prediction computes, have a way of their own that reads each row
 once and keeps it in registers (:mod:`ordinalrisk.growth.kernels.gpu_quick_sets`). It decides the rows whose
-set rounding can't change, and lists the others for the exact kernel.
+set rounding can't change, and lists the others for the exact kernel. So has the step of a weighted loss
+(:mod:`ordinalrisk.growth.kernels.gpu_quick_steps`), for the rows whose gains need no pooling.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import triton.language as tl
 
 from ordinalrisk.growth.kernels import POINTS, RULES, InvalidRow, SameObject
 from ordinalrisk.growth.kernels.gpu_levels import (
-    PARTS,
+    N_STEPS,
     Findings,
     intervals_kernel,
     levels_kernel,
@@ -37,6 +38,8 @@ from ordinalrisk.growth.kernels.gpu_quick_sets import (
     cheapest_intervals_kernel,
     clear_intervals_kernel,
 )
+from ordinalrisk.growth.kernels.gpu_quick_steps import clear_steps_kernel
+from ordinalrisk.growth.kernels.gpu_rows import PARTS
 from ordinalrisk.inputs.arrays import SUM_TOLERANCE
 from ordinalrisk.losses.cost_table import RUNNING, GainTables
 
@@ -47,6 +50,7 @@ WORKSPACE_BYTES = 1 << 28
 
 CLEAR_BLOCK, CLEAR_STAGES, CLEAR_PROGRAMS = 32, 3, 4224
 CHEAPEST_BLOCK, CHEAPEST_PROGRAMS = 128, 2112
+STEPS_BLOCK, STEPS_PROGRAMS = 128, 2112
 CHUNK_BYTES = 128
 """How much of a row is in registers at a time."""
 MOST_CLEAR_CLASSES = 1_000
@@ -98,14 +102,19 @@ def steps(
     """
     job = _Job(proba, costs, rule, point, given)
     labels = labels.contiguous()
-    job.make_list()
-    job.launch(missed_rows_kernel, labels=labels)
-    room = job.require_valid().room
+    listed = job.make_list()
+    has_one_step = _has_one_step(costs, rule, point)
+    if not has_one_step:
+        job.launch(missed_rows_kernel, labels=labels)
+    room = len(proba) if has_one_step else job.require_valid().room
     at = torch.empty(room, dtype=torch.float64, device=proba.device)
     before, after = torch.empty((2, room), dtype=torch.int32, device=proba.device)
-    job.launch(steps_kernel, labels=labels, at=at, before=before, after=after)
-    found = job.findings().n_steps
-    return at[:found], before[:found], after[:found]
+    where = {"labels": labels, "at": at, "before": before, "after": after}
+    if has_one_step:
+        job.launch_clear_steps(listed, **where)
+    job.launch(steps_kernel, **where)
+    n_steps = job.require_valid().n_steps
+    return _fitting(at, n_steps), _fitting(before, n_steps), _fitting(after, n_steps)
 
 
 class _Job:
@@ -127,7 +136,7 @@ class _Job:
         n_programs = max(1, min(MOST_PROGRAMS, triton.cdiv(n, BLOCK), WORKSPACE_BYTES // workspace_bytes))
         return {
             **self.rows,
-            **_tables_on(SameObject(self.costs), self.proba.device)._asdict(),
+            **_tables_on(SameObject(self.costs), self.proba.device),
             "n": n,
             "K": K,
             "found": self.found,
@@ -202,6 +211,36 @@ class _Job:
                     num_stages=1,
                 )
 
+    def launch_clear_steps(self, listed: Tensor, **where: Tensor) -> None:
+        """Write the steps of rows that need no pooling, and list the others that have one."""
+        n, K = self.proba.shape
+        tables = _tables_on(SameObject(self.costs), self.proba.device)
+        weights = _weights_on(SameObject(self.costs), self.proba.device, torch.float64)
+        is_wide = self.proba.dtype == torch.float64 or not weights.equal
+        with torch.cuda.device_of(self.proba):
+            clear_steps_kernel[(min(STEPS_PROGRAMS, triton.cdiv(n, STEPS_BLOCK)),)](
+                **self.rows,
+                **where,
+                n=n,
+                found=self.found,
+                weights=weights.numbers,
+                rank=tables["rank"],
+                n_steps=self.found[N_STEPS.value :],
+                n_listed=self.list["n_listed"],
+                listed_rows=listed,
+                TOLERANCE=self.tolerance,
+                K=K,
+                CHUNK=min(triton.next_power_of_2(K), CHUNK_BYTES // self.proba.element_size()),
+                EQUAL_WEIGHTS=weights.equal,
+                IN_ORDER=self.proba.stride() == (K, 1),
+                COMPUTED_IN=tl.float64 if is_wide else tl.float32,
+                BLOCK=STEPS_BLOCK,
+                STAGES=CLEAR_STAGES,
+                num_warps=max(1, STEPS_BLOCK // 32),
+                num_stages=1,
+                enable_fp_fusion=False,
+            )
+
     def make_list(self) -> Tensor:
         """Room for the number of every row; exact kernels take the rows of the last list made."""
         n = len(self.proba)
@@ -225,24 +264,16 @@ class _Job:
         return findings
 
 
-class _DeviceTables(NamedTuple):
-    left: Tensor
-    right: Tensor
-    mode_weights: Tensor
-    rank: Tensor
-    bound: Tensor
-
-
 @lru_cache(maxsize=32)
-def _tables_on(costs: SameObject, device: torch.device) -> _DeviceTables:
+def _tables_on(costs: SameObject, device: torch.device) -> dict[str, Tensor]:
     gains: GainTables = costs.value
-    return _DeviceTables(
-        left=torch.tensor(gains.left, device=device),
-        right=torch.tensor(gains.right, device=device),
-        mode_weights=torch.tensor(gains.mode_weights, device=device),
-        rank=torch.tensor(gains.rank.astype(np.int32), device=device),
-        bound=torch.tensor([gains.bound], dtype=torch.float64, device=device),
-    )
+    return {
+        "left": torch.tensor(gains.left, device=device),
+        "right": torch.tensor(gains.right, device=device),
+        "mode_weights": torch.tensor(gains.mode_weights, device=device),
+        "rank": torch.tensor(gains.rank.astype(np.int32), device=device),
+        "bound": torch.tensor([gains.bound], dtype=torch.float64, device=device),
+    }
 
 
 class _Weights(NamedTuple):
@@ -259,15 +290,22 @@ def _weights_on(costs: SameObject, device: torch.device, number_type: torch.dtyp
     numbers = np.concatenate([gains.mode_weights, gains.left.diagonal(), gains.right.diagonal()])
     with np.errstate(all="ignore"):
         least_largest_gain = float(1.0 / np.sum(1.0 / gains.mode_weights))
-    return _Weights(
-        numbers=torch.tensor(numbers, dtype=number_type, device=device),
-        equal=bool((gains.mode_weights == 1.0).all()),
-        least_largest_gain=least_largest_gain,
-    )
+    numbers_there = torch.tensor(numbers, dtype=number_type, device=device)
+    return _Weights(numbers_there, bool((gains.mode_weights == 1.0).all()), least_largest_gain)
+
+
+def _fitting(steps: Tensor, n_steps: int) -> Tensor:
+    """The first steps, in memory of their own if most of the room is left over."""
+    return steps[:n_steps].clone() if 2 * n_steps < len(steps) else steps[:n_steps]
+
+
+def _has_one_step(costs: GainTables, rule: str, point: str) -> bool:
+    """Whether a row has a step at most, whose level is the gain of its label where gains never rise."""
+    return rule == "frontier" and point == "mode" and costs.weighted
 
 
 def _can_be_clear(proba: Tensor, costs: GainTables, rule: str, point: str, threshold: float) -> bool:
-    """Whether there may be rows whose set is known without pooling, so that looking for them pays."""
+    """Return whether some rows may not need pooling, so that it is worth looking for them."""
     return (
         rule == "frontier"
         and point == "mode"

@@ -9,13 +9,19 @@ import triton
 import triton.language as tl
 
 from ordinalrisk.growth.kernels import POINTS, RULES
+from ordinalrisk.growth.kernels.gpu_pooling import frontier_levels
 from ordinalrisk.growth.kernels.gpu_rows import (
+    GAIN,
+    MEAN,
+    RISK,
+    P,
     any_lane,
     first_row,
     in_float64,
     list_rows,
+    own_tile,
+    read,
     rows_from,
-    rows_to_take,
 )
 from ordinalrisk.losses import cost_table
 
@@ -23,13 +29,6 @@ PAPER, FRONTIER, ADAPTIVE, RPS = (tl.constexpr(code) for code in RULES.values())
 MODE, BAYES, MEDIAN, GIVEN = (tl.constexpr(code) for code in POINTS.values())
 RUNNING = tl.constexpr(cost_table.RUNNING)
 FULL = tl.constexpr(cost_table.FULL)
-
-# The workspace of a program: (PARTS, K, BLOCK) numbers. GAIN holds what a label takes off the risk when it
-# joins, and its level once that is known: the left gain below the point label, the right gain above it. RISK
-# holds the model's risk beyond a label, on its own side of the point label. SIZE and MEAN are the stack of
-# pooled blocks, whose totals take the place of gains that were used.
-P, GAIN, RISK, SIZE, MEAN = (tl.constexpr(part) for part in range(5))
-PARTS = tl.constexpr(5)
 
 
 class Findings(NamedTuple):
@@ -53,10 +52,10 @@ def point_labels_kernel(
     workspace, points,
 ):  # fmt: skip
     """The label each interval grows from."""
-    tile = _own_tile(workspace, K, BLOCK)
+    tile = own_tile(workspace, K, BLOCK)
     for start in range(first_row(BLOCK), n, tl.num_programs(0) * BLOCK):
         rows, active = rows_from(start, n, listed_rows, False, BLOCK)
-        active = _read(proba, row_stride, column_stride, n, found, TOLERANCE, rows, active, tile, K, BLOCK)
+        active = read(proba, row_stride, column_stride, n, found, TOLERANCE, rows, active, tile, K, BLOCK)
         m = _point_label(rows, active, given, left, right, mode_weights, tile, K, POINT, SHAPE, BLOCK)
         tl.store(points + rows, m.to(tl.int64), mask=active)
 
@@ -69,10 +68,10 @@ def levels_kernel(
     workspace, out,
 ):  # fmt: skip
     """The level of each label."""
-    tile = _own_tile(workspace, K, BLOCK)
+    tile = own_tile(workspace, K, BLOCK)
     for start in range(first_row(BLOCK), n, tl.num_programs(0) * BLOCK):
         rows, active = rows_from(start, n, listed_rows, False, BLOCK)
-        active = _read(proba, row_stride, column_stride, n, found, TOLERANCE, rows, active, tile, K, BLOCK)
+        active = read(proba, row_stride, column_stride, n, found, TOLERANCE, rows, active, tile, K, BLOCK)
         m = _point_label(rows, active, given, left, right, mode_weights, tile, K, POINT, SHAPE, BLOCK)
         _grow(
             m, tl.zeros_like(m), tl.zeros_like(m) + K - 1, active, in_float64(float("-inf"), BLOCK),
@@ -91,11 +90,11 @@ def intervals_kernel(
     workspace, lower, upper, threshold: tl.float64, LISTED: tl.constexpr,
 ):  # fmt: skip
     """Both ends of each interval, of all rows or of those listed."""
-    tile = _own_tile(workspace, K, BLOCK)
-    n_rows = rows_to_take(n_listed, n, LISTED)
+    tile = own_tile(workspace, K, BLOCK)
+    n_rows = tl.load(n_listed) if LISTED else n
     for start in range(first_row(BLOCK), n_rows, tl.num_programs(0) * BLOCK):
         rows, active = rows_from(start, n_rows, listed_rows, LISTED, BLOCK)
-        active = _read(proba, row_stride, column_stride, n, found, TOLERANCE, rows, active, tile, K, BLOCK)
+        active = read(proba, row_stride, column_stride, n, found, TOLERANCE, rows, active, tile, K, BLOCK)
         m = _point_label(rows, active, given, left, right, mode_weights, tile, K, POINT, SHAPE, BLOCK)
         low, high = _grow(
             m, tl.zeros_like(m), tl.zeros_like(m) + K - 1, active, in_float64(threshold, BLOCK),
@@ -116,11 +115,11 @@ def missed_rows_kernel(
 
     A step moves the nearest end by a label at least, and to a larger cost.
     """
-    tile = _own_tile(workspace, K, BLOCK)
+    tile = own_tile(workspace, K, BLOCK)
     room = tl.zeros([BLOCK], tl.int64)
     for start in range(first_row(BLOCK), n, tl.num_programs(0) * BLOCK):
         rows, active = rows_from(start, n, listed_rows, False, BLOCK)
-        active = _read(proba, row_stride, column_stride, n, found, TOLERANCE, rows, active, tile, K, BLOCK)
+        active = read(proba, row_stride, column_stride, n, found, TOLERANCE, rows, active, tile, K, BLOCK)
         m = _point_label(rows, active, given, left, right, mode_weights, tile, K, POINT, SHAPE, BLOCK)
         y = tl.load(labels + rows, mask=active, other=0).to(tl.int32)
         most = tl.minimum(tl.abs(y - m), tl.load(rank + y * K + m, mask=active, other=0))
@@ -137,11 +136,11 @@ def steps_kernel(
     workspace, labels, at, before, after,
 ):  # fmt: skip
     """The steps of the rows that are listed."""
-    tile = _own_tile(workspace, K, BLOCK)
+    tile = own_tile(workspace, K, BLOCK)
     n_rows = tl.load(n_listed)
     for start in range(first_row(BLOCK), n_rows, tl.num_programs(0) * BLOCK):
         rows, active = rows_from(start, n_rows, listed_rows, True, BLOCK)
-        active = _read(proba, row_stride, column_stride, n, found, TOLERANCE, rows, active, tile, K, BLOCK)
+        active = read(proba, row_stride, column_stride, n, found, TOLERANCE, rows, active, tile, K, BLOCK)
         m = _point_label(rows, active, given, left, right, mode_weights, tile, K, POINT, SHAPE, BLOCK)
         y = tl.load(labels + rows, mask=active, other=0).to(tl.int32)
         _grow(
@@ -153,36 +152,6 @@ def steps_kernel(
         first = tl.atomic_add(found + N_STEPS, tl.sum(count).to(tl.int64))
         place = first + tl.cumsum(count, 0) - count
         _walk(y, m, active, rank, tile, K, place, at, before, after, True, BLOCK)
-
-
-@triton.jit
-def _own_tile(workspace, K, BLOCK: tl.constexpr):
-    """Where each lane's part of this program's workspace begins."""
-    return workspace + tl.program_id(0).to(tl.int64) * (PARTS * K * BLOCK) + tl.arange(0, BLOCK)
-
-
-@triton.jit
-def _read(
-    proba, row_stride, column_stride, n, found, TOLERANCE: tl.constexpr,
-    rows, active, tile, K, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Copy the rows to the tile; the lanes that have a probability vector."""
-    tl.debug_barrier()
-    place = proba + rows * row_stride
-    total = tl.zeros([BLOCK], tl.float64)
-    smallest = tl.zeros([BLOCK], tl.float64)
-    for j in range(K):
-        p = tl.load(place, mask=active, other=0.0).to(tl.float64)
-        tl.store(tile + (P * K + j) * BLOCK, tl.abs(p))  # a minus zero is a zero
-        total += p
-        smallest = tl.where(p < smallest, p, smallest)
-        place += column_stride
-    valid = (smallest >= 0.0) & (tl.abs(total - 1.0) <= in_float64(TOLERANCE, BLOCK))  # so that a NaN fails
-    first_bad = tl.min(tl.where(active & (valid == 0), rows, n), 0)
-    if first_bad < n:
-        tl.atomic_max(found, n - first_bad)
-    tl.debug_barrier()
-    return active & valid
 
 
 @triton.jit
@@ -216,7 +185,7 @@ def _label_of_least_risk(left, right, tile, K, SHAPE: tl.constexpr, BLOCK: tl.co
     for t in range(K):
         j = K - 1 - t
         tl.store(tile + (RISK * K + j) * BLOCK, tail)
-        gain = _right_gain(gain, j, right, tile, K, SHAPE, BLOCK)
+        gain = _gain(gain, j, right, tile, K, False, SHAPE, BLOCK)
         tail += gain
     tl.debug_barrier()
     gain = tl.zeros([BLOCK], tl.float64)
@@ -227,38 +196,24 @@ def _label_of_least_risk(left, right, tile, K, SHAPE: tl.constexpr, BLOCK: tl.co
         risk = head + tl.load(tile + (RISK * K + j) * BLOCK)
         label = tl.where(risk < least, j, label)
         least = tl.where(risk < least, risk, least)
-        gain = _left_gain(gain, j, left, tile, K, SHAPE, BLOCK)
+        gain = _gain(gain, j, left, tile, K, True, SHAPE, BLOCK)
         head += gain
     tl.debug_barrier()
     return label
 
 
 @triton.jit
-def _left_gain(outer_gain, j, left, tile, K, SHAPE: tl.constexpr, BLOCK: tl.constexpr):
-    """``a_j``, from that of the label next outward where the table allows it."""
+def _gain(outer_gain, j, saved, tile, K, LEFT: tl.constexpr, SHAPE: tl.constexpr, BLOCK: tl.constexpr):
+    """``a_j`` or ``b_j``, from that of the label next outward where the table allows it."""
     gain = tl.zeros([BLOCK], tl.float64)
     if SHAPE != FULL:
-        gain = tl.load(tile + (P * K + j) * BLOCK) * tl.load(left + j * K + j)
+        gain = tl.load(tile + (P * K + j) * BLOCK) * tl.load(saved + j * K + j)
         if SHAPE == RUNNING:
             gain = outer_gain + gain
     else:
-        for i in range(j + 1):
-            gain += tl.load(tile + (P * K + i) * BLOCK) * tl.load(left + j * K + i)
-    return gain
-
-
-@triton.jit
-def _right_gain(outer_gain, j, right, tile, K, SHAPE: tl.constexpr, BLOCK: tl.constexpr):
-    """``b_j``, from that of the label next outward where the table allows it."""
-    gain = tl.zeros([BLOCK], tl.float64)
-    if SHAPE != FULL:
-        gain = tl.load(tile + (P * K + j) * BLOCK) * tl.load(right + j * K + j)
-        if SHAPE == RUNNING:
-            gain = outer_gain + gain
-    else:
-        for t in range(K - j):
-            i = K - 1 - t
-            gain += tl.load(tile + (P * K + i) * BLOCK) * tl.load(right + j * K + i)
+        for t in range(j + 1 if LEFT else K - j):
+            i = t if LEFT else K - 1 - t
+            gain += tl.load(tile + (P * K + i) * BLOCK) * tl.load(saved + j * K + i)
     return gain
 
 
@@ -269,22 +224,25 @@ def _grow(
 ):  # fmt: skip
     """Grow from ``m`` while the next level is at least ``threshold``; the levels take the place of gains.
 
-    The frontier's are found for the places ``begin..end`` only, see ``_label_at``.
+    The frontier's are found for the places ``begin..end`` only, see ``label_at``.
     """
     low, high = m, m
     if RULE == RPS:
         _ranked_probability_levels(m, active, tile, K, BLOCK)
         low, high = _ends(m, active, threshold, tile, K, BLOCK)
     else:
-        head, tail, rises = _gains_and_risks(m, left, right, tile, K, RULE != FRONTIER, SHAPE, BLOCK)
+        head, rises_left = _gains_and_risks(m, left, tile, K, True, RULE != FRONTIER, SHAPE, BLOCK)
+        tail, rises_right = _gains_and_risks(m, right, tile, K, False, RULE != FRONTIER, SHAPE, BLOCK)
+        rises = rises_left | rises_right
+        tl.debug_barrier()
         if RULE == FRONTIER:
-            _frontier_levels(m, begin, end, active & rises, tile, K, BLOCK)
+            frontier_levels(m, begin, end, active & rises, tile, K, BLOCK)
             low, high = _ends(m, active, threshold, tile, K, BLOCK)
         else:
             growing = active & (head + tail >= threshold)
             if RULE == ADAPTIVE:
                 everywhere = tl.zeros_like(m)
-                _frontier_levels(m, everywhere, everywhere + K - 1, growing & rises, tile, K, BLOCK)
+                frontier_levels(m, everywhere, everywhere + K - 1, growing & rises, tile, K, BLOCK)
             else:
                 growing = active
             low, high = _join(
@@ -294,111 +252,27 @@ def _grow(
 
 
 @triton.jit
-def _gains_and_risks(m, left, right, tile, K, RISKS: tl.constexpr, SHAPE: tl.constexpr, BLOCK: tl.constexpr):
-    """Each label's gain and the risk beyond it, on its own side of ``m``.
+def _gains_and_risks(
+    m, saved, tile, K, LEFT: tl.constexpr, RISKS: tl.constexpr, SHAPE: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """Each label's gain and the risk beyond it, on one side of ``m``.
 
-    Returns the risks beyond ``m``, and which rows have gains that rise outward and so must be pooled.
+    Returns the risk beyond ``m``, and which rows have gains that rise outward and so must be pooled.
     """
     rises = tl.zeros([BLOCK], tl.int1)
     gain = tl.zeros([BLOCK], tl.float64)
-    head = tl.zeros([BLOCK], tl.float64)
-    for j in range(K):
-        outer = gain
-        gain = _left_gain(gain, j, left, tile, K, SHAPE, BLOCK)
-        below = j < m
-        rises = rises | (below & (outer > gain))
-        tl.store(tile + (GAIN * K + j) * BLOCK, gain, mask=below)
-        if RISKS:
-            tl.store(tile + (RISK * K + j) * BLOCK, head, mask=below)
-            head = tl.where(below, head + gain, head)
-    gain = tl.zeros([BLOCK], tl.float64)
-    tail = tl.zeros([BLOCK], tl.float64)
+    risk = tl.zeros([BLOCK], tl.float64)
     for t in range(K):
-        j = K - 1 - t
+        j = t if LEFT else K - 1 - t
+        beyond = j < m if LEFT else j > m
         outer = gain
-        gain = _right_gain(gain, j, right, tile, K, SHAPE, BLOCK)
-        above = j > m
-        rises = rises | (above & (outer > gain))
-        tl.store(tile + (GAIN * K + j) * BLOCK, gain, mask=above)
+        gain = _gain(gain, j, saved, tile, K, LEFT, SHAPE, BLOCK)
+        rises = rises | (beyond & (outer > gain))
+        tl.store(tile + (GAIN * K + j) * BLOCK, gain, mask=beyond)
         if RISKS:
-            tl.store(tile + (RISK * K + j) * BLOCK, tail, mask=above)
-            tail = tl.where(above, tail + gain, tail)
-    tl.debug_barrier()
-    return head, tail, rises
-
-
-@triton.jit
-def _label_at(t, m):
-    """The label at place ``t`` of the walk outward from ``m``, first all that are left of it, then right."""
-    return tl.where(t < m, m - 1 - t, t + 1)
-
-
-@triton.jit
-def _frontier_levels(m, begin, end, active, tile, K, BLOCK: tl.constexpr):
-    """Pool adjacent violators on each side of ``m``: each turn of the loop takes a gain or merges two blocks.
-
-    A side's stack of blocks lies in its own places, from the first one on, and never reaches those whose
-    gains are not taken yet. The block on top, and the one below it, are in registers.
-    """
-    gains = tile + GAIN * K * BLOCK
-    sizes = tile + SIZE * K * BLOCK
-    means = tile + MEAN * K * BLOCK
-    working = active & (begin < end)
-    t, top, n_left = begin, begin, begin
-    total = tl.load(gains + _label_at(t, m) * BLOCK, mask=working, other=0.0)
-    size = tl.full([BLOCK], 1.0, tl.float64)
-    mean = total
-    below_total, below_size = tl.zeros_like(total), tl.zeros_like(total)
-    below_mean = tl.full([BLOCK], float("inf"), tl.float64)
-    while any_lane(working):
-        merges = working & (mean > below_mean)
-        ends = working & (merges == 0)
-        slot = _label_at(top, m) * BLOCK
-        tl.store(gains + slot, total, mask=ends)
-        tl.store(sizes + slot, size, mask=ends)
-        tl.store(means + slot, mean, mask=ends)
-        tl.debug_barrier()
-        t += ends.to(tl.int32)
-        side_ends = ends & (t == m)
-        n_left = tl.where(side_ends, top + 1, n_left)
-        working = working & ((ends == 0) | (t < end))
-        takes = ends & working
-        top = tl.where(merges, top - 1, tl.where(side_ends & takes, m, top + ends.to(tl.int32)))
-        bottom = tl.where(t < m, 0, m)
-        pops = merges & (top > bottom)
-        source = _label_at(tl.where(merges, top - 1, t), m) * BLOCK
-        read = tl.load(gains + source, mask=takes | pops, other=0.0)
-        popped_size = tl.load(sizes + source, mask=pops, other=0.0)
-        popped_mean = tl.load(means + source, mask=pops, other=float("inf"))
-        merged_total, merged_size = below_total + total, below_size + size
-        below_total = tl.where(merges, read, total)
-        below_size = tl.where(merges, popped_size, size)
-        below_mean = tl.where(merges, popped_mean, tl.where(side_ends, float("inf"), mean))
-        total = tl.where(merges, merged_total, read)
-        size = tl.where(merges, merged_size, 1.0)
-        mean = tl.where(merges, merged_total / merged_size, read)
-    if any_lane(active):
-        _spread(m, begin, end, top, n_left, active, tile, K, BLOCK)
-
-
-@triton.jit
-def _spread(m, begin, end, top, n_left, active, tile, K, BLOCK: tl.constexpr):
-    """Give each label its block's mean, from the last place to the first."""
-    tl.debug_barrier()
-    left_over = tl.zeros([BLOCK], tl.float64)
-    mean = tl.zeros([BLOCK], tl.float64)
-    for back in range(K - 1):
-        t = K - 2 - back
-        here = active & (begin <= t) & (t < end)
-        top = tl.where(t == m - 1, n_left, top)
-        next_block = here & (left_over == 0.0)
-        top = tl.where(next_block, top - 1, top)
-        slot = _label_at(top, m) * BLOCK
-        left_over = tl.where(next_block, tl.load(tile + SIZE * K * BLOCK + slot, mask=next_block), left_over)
-        mean = tl.where(next_block, tl.load(tile + MEAN * K * BLOCK + slot, mask=next_block), mean)
-        left_over = tl.where(here, left_over - 1.0, left_over)
-        tl.store(tile + GAIN * K * BLOCK + _label_at(t, m) * BLOCK, mean, mask=here)
-    tl.debug_barrier()
+            tl.store(tile + (RISK * K + j) * BLOCK, risk, mask=beyond)
+            risk = tl.where(beyond, risk + gain, risk)
+    return risk, rises
 
 
 @triton.jit
@@ -484,17 +358,14 @@ def _ranked_probability_levels(m, active, tile, K, BLOCK: tl.constexpr):
         score = tl.where(j > median, score + (2.0 * tl.load(cumulatives + (j - 1) * BLOCK) - 1.0), score)
         tl.store(scores + j * BLOCK, score, mask=j > median)
     tl.debug_barrier()
-    level = tl.full([BLOCK], float("inf"), tl.float64)
-    for t in range(K):
-        j = K - 1 - t
-        own = 0.0 - tl.load(scores + j * BLOCK)
-        level = tl.where((j < m) & (own < level), own, level)
-        tl.store(tile + (GAIN * K + j) * BLOCK, level, mask=j < m)
-    level = tl.full([BLOCK], float("inf"), tl.float64)
-    for j in range(K):
-        own = 0.0 - tl.load(scores + j * BLOCK)
-        level = tl.where((j > m) & (own < level), own, level)
-        tl.store(tile + (GAIN * K + j) * BLOCK, level, mask=j > m)
+    for LEFT in tl.static_range(2):
+        level = tl.full([BLOCK], float("inf"), tl.float64)
+        for t in range(K):
+            j = K - 1 - t if LEFT else t
+            beyond = j < m if LEFT else j > m
+            own = 0.0 - tl.load(scores + j * BLOCK)
+            level = tl.where(beyond & (own < level), own, level)
+            tl.store(tile + (GAIN * K + j) * BLOCK, level, mask=beyond)
     tl.debug_barrier()
 
 

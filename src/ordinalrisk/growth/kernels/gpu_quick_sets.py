@@ -7,7 +7,15 @@ The margins decide how a set is computed, never what belongs to it.
 import triton
 import triton.language as tl
 
-from ordinalrisk.growth.kernels.gpu_rows import first_row, in_float64, list_rows, rows_from
+from ordinalrisk.growth.kernels.gpu_rows import (
+    columns_from,
+    first_row,
+    in_float64,
+    list_rows,
+    near_weights_of,
+    rows_from,
+    weight_of,
+)
 
 ONE_LABEL = tl.constexpr(1 << 20)
 """A number of labels and the sum of those labels share an integer: the sum is less than this."""
@@ -27,7 +35,7 @@ def clear_intervals_kernel(
     just_below = in_float64(threshold * (1.0 - margin), BLOCK).to(COMPUTED_IN)
     just_above = in_float64(threshold * (1.0 + margin), BLOCK).to(COMPUTED_IN)
     within = in_float64(safe_tolerance, BLOCK).to(COMPUTED_IN)
-    near_weights = _near_weights(weights, 3 * K, K, CHUNK)
+    near_weights = near_weights_of(weights, 3 * K, K, CHUNK)
     lanes = tl.arange(0, BLOCK)
     offsets = lanes * K if IN_ORDER else lanes.to(tl.int64) * row_stride
     for start in tl.range(first_row(BLOCK), n, tl.num_programs(0) * BLOCK, num_stages=STAGES):
@@ -72,27 +80,6 @@ def cheapest_intervals_kernel(
 
 
 @triton.jit
-def _near_weights(weights, COUNT: tl.constexpr, K: tl.constexpr, CHUNK: tl.constexpr):
-    """All weights in registers, if a row is one chunk, so that the loop over rows has none to fetch."""
-    loaded = ()
-    if K <= CHUNK:
-        for i in tl.static_range(COUNT):
-            loaded += (tl.load(weights + i),)  # type: ignore[assignment]
-    return loaded
-
-
-@triton.jit
-def _weight(
-    weights, near_weights, WHICH: tl.constexpr, first, COLUMN: tl.constexpr,
-    K: tl.constexpr, CHUNK: tl.constexpr,
-):  # fmt: skip
-    if K <= CHUNK:
-        return near_weights[WHICH * K + COLUMN]
-    else:
-        return tl.load(weights + WHICH * K + first + COLUMN, mask=first + COLUMN < K, other=0.0)
-
-
-@triton.jit
 def _runs(
     place, offsets, column_stride, active, weights, near_weights, margin, just_below, just_above,
     K: tl.constexpr, CHUNK: tl.constexpr, MODE_MATTERS: tl.constexpr, EQUAL_WEIGHTS: tl.constexpr,
@@ -113,7 +100,7 @@ def _runs(
     surely = tl.zeros([BLOCK], tl.int32)
     maybe = tl.zeros([BLOCK], tl.int32)
     for first in tl.range(0, K, CHUNK, num_stages=STAGES if EQUAL_WEIGHTS else 1):
-        columns = _columns_from(place, offsets, column_stride, active, first, K, CHUNK, COMPUTED_IN, BLOCK)
+        columns = columns_from(place, offsets, column_stride, active, first, K, CHUNK, COMPUTED_IN, BLOCK)
         chunk_total = tl.zeros([BLOCK], COMPUTED_IN)
         for i in tl.static_range(min(K, CHUNK)):
             j = first + i
@@ -122,7 +109,7 @@ def _runs(
             smallest = tl.minimum(smallest, p)
             gain = p
             if not EQUAL_WEIGHTS:
-                gain = p * _weight(weights, near_weights, 0, first, i, K, CHUNK)
+                gain = p * weight_of(weights, near_weights, 0, first, i, K, CHUNK)
             if MODE_MATTERS:
                 second = tl.maximum(second, tl.minimum(best, gain))
                 mode = tl.where(gain > best, j, mode)
@@ -170,7 +157,7 @@ def _cheapest(
     low = tl.zeros([BLOCK], tl.int32)
     high = tl.zeros([BLOCK], tl.int32)
     for first in range(0, K, CHUNK):
-        columns = _columns_from(place, offsets, column_stride, active, first, K, CHUNK, COMPUTED_IN, BLOCK)
+        columns = columns_from(place, offsets, column_stride, active, first, K, CHUNK, COMPUTED_IN, BLOCK)
         chunk_total = tl.zeros([BLOCK], COMPUTED_IN)
         for i in tl.static_range(min(K, CHUNK)):
             j = first + i
@@ -231,7 +218,7 @@ def _falls(
     surely_left = tl.zeros([BLOCK], tl.int32)
     maybe_left = tl.zeros([BLOCK], tl.int32)
     for first in range(0, K, CHUNK):
-        columns = _columns_from(place, offsets, column_stride, active, first, K, CHUNK, COMPUTED_IN, BLOCK)
+        columns = columns_from(place, offsets, column_stride, active, first, K, CHUNK, COMPUTED_IN, BLOCK)
         chunk_total = tl.zeros([BLOCK], COMPUTED_IN)
         for i in tl.static_range(USED):
             j = first + i
@@ -240,7 +227,7 @@ def _falls(
             smallest = tl.minimum(smallest, p)
             mode = tl.where(p > best, j, mode)
             best = tl.maximum(best, p)
-            gain += p * _weight(weights, near_weights, 1, first, i, K, CHUNK)
+            gain += p * weight_of(weights, near_weights, 1, first, i, K, CHUNK)
             surely_left += (gain < just_below).to(tl.int32)
             maybe_left += (gain < just_above).to(tl.int32)
         total += chunk_total
@@ -249,36 +236,12 @@ def _falls(
     maybe_right = tl.zeros([BLOCK], tl.int32)
     for back in range(0, K, CHUNK):
         first = PLACES - USED - back
-        columns = _columns_from(place, offsets, column_stride, active, first, K, CHUNK, COMPUTED_IN, BLOCK)
+        columns = columns_from(place, offsets, column_stride, active, first, K, CHUNK, COMPUTED_IN, BLOCK)
         for i in tl.static_range(USED):
-            weight = _weight(weights, near_weights, 2, first, USED - 1 - i, K, CHUNK)
+            weight = weight_of(weights, near_weights, 2, first, USED - 1 - i, K, CHUNK)
             gain += columns[USED - 1 - i] * weight
             surely_right += (gain < just_below).to(tl.int32)
             maybe_right += (gain < just_above).to(tl.int32)
     low, high = tl.minimum(mode, surely_left), tl.maximum(mode, PLACES - 1 - surely_right)
     clear = (low == tl.minimum(mode, maybe_left)) & (high == tl.maximum(mode, PLACES - 1 - maybe_right))
     return low, high, clear, total, smallest
-
-
-@triton.jit
-def _columns_from(
-    place, offsets, column_stride, active, first,
-    K: tl.constexpr, CHUNK: tl.constexpr, COMPUTED_IN: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """A chunk of each row's numbers, the row in one lane."""
-    columns = first + tl.arange(0, CHUNK)
-    within_tile = offsets[:, None] + (columns.to(offsets.dtype) * column_stride)[None, :]
-    on_scale = active[:, None] & (columns < K)[None, :]
-    chunk = tl.load(place + within_tile, mask=on_scale, other=0.0).to(COMPUTED_IN)
-    return _columns(chunk, CHUNK, BLOCK)
-
-
-@triton.jit
-def _columns(chunk, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
-    if WIDTH == 2:
-        first, second = tl.split(chunk)
-        return (first, second)
-    else:
-        halves = tl.permute(tl.reshape(chunk, [BLOCK, 2, WIDTH // 2]), 0, 2, 1)
-        first, second = tl.split(halves)
-        return _columns(first, WIDTH // 2, BLOCK) + _columns(second, WIDTH // 2, BLOCK)

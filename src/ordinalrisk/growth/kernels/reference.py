@@ -5,7 +5,7 @@ A sum over labels runs from the end of the scale inward, so the left and the rig
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 
 import numpy as np
@@ -104,13 +104,7 @@ def point_label(p: Row, costs: GainTables, point: str, given: int) -> int:
 
 def row_levels(p: Row, costs: GainTables, rule: str, m: int) -> list[float]:
     """The level of each label of one row that grows from ``m``."""
-    if rule == "rps":
-        return ranked_probability_levels(p, m)
-    left, right = left_and_right_gains(p, costs)
-    if rule == "paper":
-        return paper_levels(p, costs, left, right, m)
-    slopes = frontier_levels(left, right, m)
-    return slopes if rule == "frontier" else adaptive_levels(slopes, left, right, m)
+    return RULES[rule](p, costs, m)
 
 
 def left_and_right_gains(p: Row, costs: GainTables) -> tuple[list[float], list[float]]:
@@ -141,7 +135,7 @@ def running_sums(values: Row) -> list[float]:
     return sums
 
 
-def paper_levels(p: Row, costs: GainTables, left: Row, right: Row, m: int) -> list[float]:
+def paper_levels(p: Row, costs: GainTables, m: int) -> list[float]:
     """The neighbour that removes more risk joins next (Algorithms 1 and 3).
 
     On a tie the right one joins under a weighted loss, as in Algorithm 1, and the left one under any other,
@@ -150,6 +144,7 @@ def paper_levels(p: Row, costs: GainTables, left: Row, right: Row, m: int) -> li
     """
     K = len(p)
     level = [inf] * K
+    left, right = left_and_right_gains(p, costs)
     head, tail = head_and_tail(left, right)
     lower = upper = m
     covered = costs.mode_weights[m] * p[m]
@@ -168,8 +163,9 @@ def paper_levels(p: Row, costs: GainTables, left: Row, right: Row, m: int) -> li
     return level
 
 
-def frontier_levels(left: Row, right: Row, m: int) -> list[float]:
+def frontier_levels(p: Row, costs: GainTables, m: int) -> list[float]:
     """Slopes of the concave majorant of risk removed against labels added, on each side of ``m``."""
+    left, right = left_and_right_gains(p, costs)
     return [
         *reversed(decreasing_slopes(list(reversed(left[:m])))),
         inf,
@@ -190,11 +186,12 @@ def decreasing_slopes(gains: Row) -> list[float]:
     return [mean for _, size, mean in blocks for _ in range(size)]
 
 
-def adaptive_levels(slopes: Row, left: Row, right: Row, m: int) -> list[float]:
+def adaptive_levels(p: Row, costs: GainTables, m: int) -> list[float]:
     """The frontier's sets in the frontier's order; the level is the model's risk before a label joins."""
-    K = len(slopes)
+    K = len(p)
     level = [inf] * K
-    head, tail = head_and_tail(left, right)
+    slopes = frontier_levels(p, costs, m)
+    head, tail = head_and_tail(*left_and_right_gains(p, costs))
     lower = upper = m
     while upper - lower < K - 1:
         risk = head[lower] + tail[upper]
@@ -208,8 +205,8 @@ def adaptive_levels(slopes: Row, left: Row, right: Row, m: int) -> list[float]:
     return level
 
 
-def ranked_probability_levels(p: Row, m: int) -> list[float]:
-    """Minus the ranked probability score of each label, and never more than the label next inward has.
+def ranked_probability_levels(p: Row, costs: GainTables, m: int) -> list[float]:
+    """Minus the ranked probability score of each label, and never more than that of the next label inward.
 
     The score is convex in the label with its minimum at the median, and moving from ``k`` to ``k + 1``
     changes it by ``2 F_k - 1``: it is summed from the median outward, so that it is monotone as computed.
@@ -235,3 +232,12 @@ def ranked_probability_levels(p: Row, m: int) -> list[float]:
 def median_label(F: Row) -> int:
     """The first label whose cumulative probability reaches one half."""
     return next((j for j, cumulative in enumerate(F) if cumulative >= 0.5), len(F) - 1)
+
+
+RULES: dict[str, Callable[[Row, GainTables, int], list[float]]] = {
+    "paper": paper_levels,
+    "frontier": frontier_levels,
+    "adaptive": adaptive_levels,
+    "rps": ranked_probability_levels,
+}
+"""The growth rules by name. Other backends number them in this order."""

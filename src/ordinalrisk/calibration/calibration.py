@@ -1,0 +1,29 @@
+"""The result of a calibration: everything that predictions need from the calibration rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ordinalrisk.calibration.score_counts import Counts
+from ordinalrisk.curves.strata import Strata
+from ordinalrisk.inputs.column_roles import ScoreColumns
+from ordinalrisk.inputs.labels import Classes
+from ordinalrisk.losses.cost_table import CostTable
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The strata with their risk curves, and what they were computed for."""
+
+    costs: CostTable
+    classes: Classes
+    strata: Strata
+    data_blake3: str  # a fingerprint of the rows
+    unit: str = "row"  # what is exchangeable: "row" or "cluster"
+    shift: str | None = None  # the weights: "covariates" for those of rows, "labels" for those of classes
+    class_ratios: tuple[Fraction, ...] | None = None
+    columns: ScoreColumns | None = None  # those of the rows, if they came from a file
+    more_alphas: tuple[Fraction, ...] = ()  # other risks around which a curve in windows is known
+    shuffle_seed: int | None = None  # of the order in which rows bet, if a bound needs an order
+    score_counts: Counts | None = None  # how certain the model was, of rows that are exchangeable

@@ -1,0 +1,62 @@
+"""Messages of the library in the words of the command line."""
+
+from __future__ import annotations
+
+import re
+
+IN_OPTIONS = {
+    "delta": "--delta",
+    "confidence_bound": "--confidence-bound",
+    "condition_on": "--per-class",
+    "groups": "--group",
+    "clusters": "--cluster-col",
+    "sample_weight": "--weight-col",
+    "class_ratios": "--class-ratios",
+    "randomize": "--randomize",
+    "relative": "--relative",
+    "more_alphas": "--more-alphas",
+    "pool_classes": "--pool-classes",
+    "exempt_classes": "--exempt-class",
+}
+"""Parameters of a controller, and their options."""
+_OF_FILES = {"cluster": "--cluster-col", "weight": "--weight-col", "exempt_classes": "--exempt-class"}
+"""Parameters of jobs on files that have another name as an option."""
+
+
+def with_options(message: str) -> str:
+    """Replace the parameters that a message has in backticks by options.
+
+    Examples
+    --------
+    >>> with_options("correct `scores`, or add `logits=False` and `unseen_groups='full'`.")
+    'correct --scores, or add --probabilities and --unseen-groups full.'
+    """
+    return re.sub(r"`([a-z_]+)(?:=([^`]*))?`", _as_option, message)
+
+
+def _as_option(match: re.Match[str]) -> str:
+    name, value = match.groups()
+    if (name, value) == ("logits", "False"):
+        return "--probabilities"
+    if name == "condition_on":
+        return "--per-class"
+    option = _OF_FILES.get(name, f"--{name.replace('_', '-')}")
+    if value is None or value == "True":
+        return option
+    if value == "False":
+        return f"--no-{option.removeprefix('--')}"
+    return f"{option} {value.strip(chr(39)) if value.strip(chr(39)).isalnum() else value}"
+
+
+def in_options(error: ValueError) -> str:
+    """Replace the parameters of a controller in an error by options.
+
+    Examples
+    --------
+    >>> in_options(ValueError("delta and sample_weight can't be used together."))
+    "--delta and --weight-col can't be used together."
+    """
+    text = " ".join(str(error).split())
+    text = text.replace("relative=True", "--relative")
+    text = re.sub("confidence_bound=[\"']([a-z_]+)[\"']", r"confidence_bound \1", text)
+    return re.sub(rf"(?<!-)\b({'|'.join(IN_OPTIONS)})\b", lambda match: IN_OPTIONS[match[1]], text)

@@ -1,0 +1,193 @@
+"""Results as tables: one set of columns, shown in notebooks and turned into data frames."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ordinalrisk.display import html_pieces as html
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+_ROWS_SHOWN = 60
+_DECIMALS = 4
+
+
+class Labels(NamedTuple):
+    """A column of labels: their positions in the classes, which are in order."""
+
+    positions: Any
+    classes: Any
+
+    @property
+    def are_text(self) -> bool:
+        return all(isinstance(label, str) for label in self.names)
+
+    @property
+    def names(self) -> list[Any]:
+        names: list[Any] = self.classes.tolist()
+        return names
+
+
+Columns = Mapping[str, Any]
+"""Columns by name: :class:`Labels`, arrays or lists, all of one length."""
+
+
+class Table(ABC):
+    """A result that shows as a table in notebooks, and converts to data frames.
+
+    Labels that are text are ordered categories, in the order of the classes; a number stays a number.
+    """
+
+    @abstractmethod
+    def _columns(self) -> Columns:
+        """Return the columns by name."""
+
+    def _heading(self) -> str:
+        return ""
+
+    def _words(self) -> str:
+        """Return what stands below the table."""
+        return ""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Make a pandas frame of the table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Labels that are text are an ordered categorical.
+
+        Examples
+        --------
+        >>> from ordinalrisk import weights_for_coverage
+        >>> proba, y = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 20, [0, 1, 2] * 20
+        >>> weights_for_coverage(proba, y, 0.9).to_pandas()[["class", "target", "weight"]]
+           class  target  weight
+        0      0     0.9     1.0
+        1      1     0.9     1.0
+        2      2     0.9     1.0
+        """
+        return pandas_frame(self._columns())
+
+    def to_polars(self) -> pl.DataFrame:
+        """Make a polars frame of the table.
+
+        Returns
+        -------
+        polars.DataFrame
+            Labels that are text are an Enum.
+
+        Examples
+        --------
+        >>> from ordinalrisk import weights_for_coverage
+        >>> proba, y = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 20, [0, 1, 2] * 20
+        >>> weights_for_coverage(proba, y, 0.9).to_polars().columns
+        ['class', 'target', 'coverage', 'weight']
+        """
+        return polars_frame(self._columns())
+
+    def _repr_html_(self) -> str:
+        parts = html.heading(type(self).__name__, html.text(self._heading()) if self._heading() else "")
+        below = html.words(self._words()) if self._words() else ""
+        return f"<div>{parts}{html_table(self._columns())}{below}</div>"
+
+
+def pandas_frame(columns: Columns, index: Any = None) -> pd.DataFrame:
+    """Make a pandas frame of columns.
+
+    >>> pandas_frame({"label": Labels([0, 2], np.array(["low", "mid", "high"]))}).label.dtype.ordered
+    True
+    """
+    try:
+        import pandas as pd
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("to_pandas needs pandas: pip install pandas.") from None
+
+    def values(column: Any) -> Any:
+        if not isinstance(column, Labels):
+            return column
+        if not column.are_text:
+            return column.classes[column.positions]
+        return pd.Categorical.from_codes(column.positions, categories=pd.Index(column.names), ordered=True)
+
+    return pd.DataFrame({name: values(column) for name, column in columns.items()}, index=index)
+
+
+def polars_frame(columns: Columns) -> pl.DataFrame:
+    """Make a polars frame of columns.
+
+    >>> polars_frame({"label": Labels([0, 2], np.array(["low", "mid", "high"]))})["label"].dtype
+    Enum(categories=['low', 'mid', 'high'])
+    """
+    try:
+        import polars as pl
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("to_polars needs polars: pip install polars.") from None
+
+    def series(name: str, column: Any) -> Any:
+        if not isinstance(column, Labels):
+            return pl.Series(name, column)
+        labels = column.classes[column.positions]
+        return (
+            pl.Series(name, labels.tolist(), pl.Enum(column.names))
+            if column.are_text
+            else pl.Series(name, labels)
+        )
+
+    return pl.DataFrame([series(name, column) for name, column in columns.items()])
+
+
+def html_table(columns: Columns) -> str:
+    """Return the first rows of columns as a table of a notebook."""
+    shown = {name: _first_values(column) for name, column in columns.items()}
+    numbers = [at for at, values in enumerate(shown.values()) if any(map(_is_number, values))]
+    cells = [
+        [html.cell(text, html.NUMBER if at in numbers else html.CELL) for text in _texts(values)]
+        for at, values in enumerate(shown.values())
+    ]
+    rows = [html.row(*row) for row in zip(*cells, strict=True)]
+    header = [html.text(name) for name in columns]
+    return html.table(header, rows, numbers) + html.more(_length(columns) - len(rows))
+
+
+def _length(columns: Columns) -> int:
+    column = next(iter(columns.values()))
+    return len(column.positions if isinstance(column, Labels) else column)
+
+
+def _first_values(column: Any) -> list[Any]:
+    if isinstance(column, Labels):
+        return [str(label) for label in column.classes[column.positions[:_ROWS_SHOWN]].tolist()]
+    first = column[:_ROWS_SHOWN]
+    return first.tolist() if isinstance(first, np.ndarray) else list(first)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _texts(values: list[Any]) -> list[str]:
+    """Write the values of a column, numbers with the same decimals, at most four."""
+    fractions = [value for value in values if isinstance(value, float) and math.isfinite(value)]
+    rounded = [f"{value:.{_DECIMALS}f}".rstrip("0").partition(".")[2] for value in fractions]
+    decimals = max(map(len, rounded), default=0)
+    are_tiny = any(0 < abs(value) < 10**-_DECIMALS for value in fractions)
+    number = ".3g" if are_tiny else f",.{decimals}f"
+    return [_text(value, number) for value in values]
+
+
+def _text(value: Any, number: str) -> str:
+    if value is None or value != value:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return f"{value:,}" if isinstance(value, int) else f"{value:{number}}"
+    return html.text(str(value), html.LONGEST_NAME)

@@ -1,0 +1,158 @@
+r"""Classes, groups and sizes of sets that are covered far less often than was promised.
+
+An average can keep its promise while one class is nearly always missed. A class, a group or a size of sets
+is far off if its rows are covered less than half as often as promised, and if chance does not explain that:
+the exact binomial interval (Clopper-Pearson) of its coverage lies below half of what was promised. With ``m``
+classes, groups and sizes looked at, each interval has the confidence :math:`1 - 0.05 / m` (Bonferroni).
+
+What was promised is :math:`1 - \alpha / B` for a loss with one cost for each class. Other losses promise no
+coverage. There a class is far off if it is covered less than half as often as all rows together: by the lower
+end of the interval of all rows, so that neither of the two intervals is taken for certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ordinalrisk.calibration.guarantees import Guarantee
+from ordinalrisk.evaluation.counts import Tally
+from ordinalrisk.evaluation.estimates import CONFIDENCE, Estimate, share
+from ordinalrisk.evaluation.verdict import StratumRisk
+from ordinalrisk.losses.cost_table import CostTable
+
+
+class Kind(NamedTuple):
+    """A class, a group or a size of sets: how many of its test rows are covered."""
+
+    kind: str  # "class", "group" or "size"
+    name: Any
+    n_rows: int
+    n_covered: int
+    promised: float  # the coverage
+
+
+class FarOff(NamedTuple):
+    """A class, a group or a size of sets that is covered less than half as often as promised.
+
+    Attributes
+    ----------
+    kind : {"class", "group", "size"}
+        What it is.
+    name
+        The label, the group, or the number of labels in a set.
+    n_rows, n_missed : int
+        The test rows of it, and those whose set misses the truth.
+    missed : Estimate
+        The share that is missed. The interval is exact binomial, and corrected for the number of classes,
+        groups and sizes that were looked at.
+    """
+
+    kind: str
+    name: Any
+    n_rows: int
+    n_missed: int
+    missed: Estimate
+
+    def __str__(self) -> str:
+        rows = f"({self.n_missed:,} of {self.n_rows:,} rows)"
+        if self.kind == "size":
+            labels = "a single label" if self.name == 1 else f"{self.name} labels"
+            return f"{whole_percent(self.n_missed, self.n_rows)} of the sets with {labels} miss {rows}"
+        return f"{whole_percent(self.n_missed, self.n_rows)} of {self.kind} {self.name!r} are missed {rows}"
+
+
+def far_off(kinds: Sequence[Kind], rows_per_unit: float = 1.0) -> list[FarOff]:
+    """Return those that are far off, the most often missed first.
+
+    Rows of clusters may depend on each other, so each counts as ``1 / rows_per_unit`` of a row.
+
+    Examples
+    --------
+    >>> kinds = [Kind("class", "good", 900, 830, 0.9), Kind("class", "poor", 60, 3, 0.9)]
+    >>> print(*far_off(kinds))
+    95 % of class 'poor' are missed (57 of 60 rows)
+    >>> far_off([Kind("class", "poor", 3, 0, 0.9)])
+    []
+    """
+    found = []
+    for kind, name, n_rows, n_covered, promised in kinds:
+        n_missed = n_rows - n_covered
+        if n_covered >= n_rows * promised / 2:
+            continue
+        confidence = 1 - (1 - CONFIDENCE) / len(kinds)
+        covered = share(n_covered / rows_per_unit, n_rows / rows_per_unit, confidence)
+        if covered.high < promised / 2:
+            missed = Estimate(n_missed / n_rows, 1 - covered.high, 1 - covered.low)
+            found.append(FarOff(kind, name, n_rows, n_missed, missed))
+    return sorted(found, key=lambda each: -each.missed.value)
+
+
+def kinds_of(
+    tally: Tally,
+    guarantee: Guarantee,
+    costs: CostTable,
+    classes: Sequence[Any],
+    strata: Iterable[StratumRisk] = (),
+) -> list[Kind]:
+    """Return each class, group and size of sets with test rows; not classes without cost or promise."""
+    promised = _Promised(tally, guarantee, costs)
+    largest = np.asarray(costs.units).max(axis=1)
+    rows, covered = tally.class_rows.tolist(), tally.nearest.diagonal().tolist()
+    exempt = {part.label for part in guarantee.parts if part.exempt}
+    kinds = [
+        Kind("class", label, n, hits, promised.to(label))
+        for label, n, hits, cost in zip(classes, rows, covered, largest, strict=True)
+        if n and cost and label not in exempt
+    ]
+    kinds += [Kind("group", group, *each, promised.to()) for group, each in _groups(strata)]
+    sizes = zip(tally.sizes.tolist(), tally.covered_sizes.tolist(), strict=True)
+    narrower = [*enumerate(sizes, start=1)][:-1]  # the whole scale never misses
+    return kinds + [Kind("size", size, *each, promised.to()) for size, each in narrower if each[0]]
+
+
+class _Promised:
+    """The coverage that a class or a group is compared with."""
+
+    def __init__(self, tally: Tally, guarantee: Guarantee, costs: CostTable) -> None:
+        off_diagonal = ~np.eye(costs.n_classes, dtype=bool)
+        by_class = [row[others] for row, others in zip(costs.units, off_diagonal, strict=True)]
+        one_cost = all((row == row[0]).all() for row in by_class)
+        self._most = 1.0 if one_cost else tally.coverage(CONFIDENCE).low
+        self._guarantee = guarantee
+        self._bound = costs.bound if guarantee.measure is None else Fraction(1)
+        self._alphas: dict[Any, Fraction] = {}
+        for part in guarantee.parts:
+            if part.label is not None:
+                self._alphas[part.label] = max(part.alpha, self._alphas.get(part.label, part.alpha))
+
+    def to(self, label: Any = None) -> float:
+        alpha = self._alphas.get(label, self._guarantee.alpha)
+        return min(float(1 - alpha / self._bound), self._most)
+
+
+def _groups(strata: Iterable[StratumRisk]) -> Iterator[tuple[Any, tuple[int, int]]]:
+    """Yield each group with its rows and those that are covered."""
+    counts: dict[Any, tuple[int, int]] = {}
+    for part in strata:
+        if (group := part.guarantee.group) is not None and part.n_rows:
+            n_rows, n_covered = counts.get(group, (0, 0))
+            counts[group] = n_rows + part.n_rows, n_covered + part.n_covered
+    yield from counts.items()
+
+
+def whole_percent(hits: int, n: int) -> str:
+    """Write a share in whole percent, so that what is neither none nor all does not look like it.
+
+    Examples
+    --------
+    >>> whole_percent(24, 25), whole_percent(999, 1000), whole_percent(1, 1000), whole_percent(0, 9)
+    ('96 %', 'more than 99 %', 'less than 1 %', '0 %')
+    """
+    rounded = round(100 * hits / n)
+    if rounded == 100 and hits < n:
+        return "more than 99 %"
+    return "less than 1 %" if rounded == 0 and hits else f"{rounded} %"

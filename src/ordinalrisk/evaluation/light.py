@@ -1,0 +1,74 @@
+"""Three colours for whether test rows agree with a promise, and the sentence that matters.
+
+Green must be earned: the test rows agree with the promise, no class, group or size of sets is far off, and
+there are enough test rows to tell. Red is a promise that the test rows disagree with. All else is amber: a
+loss above alpha that can be chance, a class that is nearly always missed, or rows that say nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from ordinalrisk.evaluation.far_off import FarOff
+from ordinalrisk.evaluation.realised import Realised
+
+_MOST_NAMED = 2
+
+
+class Light(NamedTuple):
+    """``"green"``, ``"amber"`` or ``"red"``, and what the colour stands for in one sentence."""
+
+    colour: str
+    sentence: str
+    far_off: Sequence[FarOff] = ()
+    n_looked_at: int = 0  # classes, groups and sizes with test rows
+
+
+def light_of(word: str, far_off: Sequence[FarOff], n_looked_at: int, too_few: bool) -> Light:
+    """Return the colour of a verdict and what else the test rows show.
+
+    Examples
+    --------
+    >>> light_of("agrees", [], 9, too_few=False).colour
+    'green'
+    >>> light_of("agrees", [], 1, too_few=True).sentence
+    'There are too few test rows to tell whether the promise holds.'
+    """
+    named = _joined([*map(str, far_off)])
+    if word == "disagrees":
+        sentence = "The test rows disagree with the promise"
+        return Light("red", f"{sentence}; {named}." if far_off else f"{sentence}.", far_off, n_looked_at)
+    if word == "nothing":
+        sentence = "The test rows say nothing about the promise"
+        return Light(
+            "amber", f"{sentence}, but {named}." if far_off else f"{sentence}.", far_off, n_looked_at
+        )
+    above = "The loss is above the promise, which can be chance"
+    if far_off:
+        start = above if word == "chance" else "The promise holds on average"
+        return Light("amber", f"{start}, but {named}.", far_off, n_looked_at)
+    if word == "chance":
+        return Light("amber", f"{above}.", far_off, n_looked_at)
+    if too_few:
+        few = "There are too few test rows to tell whether the promise holds."
+        return Light("amber", few, far_off, n_looked_at)
+    fine = "The test rows agree with the promise, and no class, group or size of sets is far off."
+    return Light("green", fine, far_off, n_looked_at)
+
+
+def too_few_rows(realised: Realised | None, alpha: Fraction, bound: Fraction) -> bool:
+    """Return whether the risk may be so large that less than half of what was promised is kept.
+
+    The 95 % interval of the risk then ends above ``B - (B - alpha) / 2``.
+    """
+    return realised is None or bool(realised.risk.high > (alpha + bound) / 2)
+
+
+def _joined(texts: Sequence[str]) -> str:
+    """Join a few texts with commas and "and"; of many, name the first."""
+    if len(texts) > _MOST_NAMED:
+        texts = [*texts[:_MOST_NAMED], f"{len(texts) - _MOST_NAMED} more"]
+    *first, last = texts or [""]
+    return f"{', '.join(first)} and {last}" if first else last

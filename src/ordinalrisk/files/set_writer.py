@@ -1,0 +1,203 @@
+"""Prediction sets as a file: the columns that are kept, and the first label, the last label and the size."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ordinalrisk.files.formats import FileError, compression_of, format_to_write
+from ordinalrisk.files.patterns import identity_of
+from ordinalrisk.files.places import PIPE, located
+from ordinalrisk.files.scored_rows import FileRows
+from ordinalrisk.files.writers import writing
+from ordinalrisk.inputs.batch import Batch
+from ordinalrisk.inputs.labels import Classes
+from ordinalrisk.prediction.interval_set import IntervalSet
+
+ADDED = ("lower", "upper", "size")
+BATCHES_BEHIND = 8  # as many as are in a row group, which is written at once
+_BINARY = (
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+    pa.types.is_binary_view,
+)
+Item = TypeVar("Item")
+
+
+class Predicted(NamedTuple):
+    """Counts of predicted rows.
+
+    Attributes
+    ----------
+    n_rows : int
+        The number of rows.
+    n_labels : int
+        The number of labels in their sets, all together.
+    n_single : int
+        The number of sets with a single label.
+    n_uncertified : int
+        The number of rows with weights so large that their sets are the full scale.
+    """
+
+    n_rows: int
+    n_labels: int
+    n_single: int
+    n_uncertified: int
+
+
+_NOTHING = Predicted(0, 0, 0, 0)
+
+
+def total(counts: Sequence[Predicted]) -> Predicted:
+    return Predicted(*map(sum, zip(*counts, strict=True)))
+
+
+@dataclass
+class SetWriter:
+    """Writes the sets of batches, and counts them in ``written``."""
+
+    columns: _SetColumns
+    schema: pa.Schema
+    write_batch: Callable[[pa.RecordBatch], None]
+    written: Predicted = _NOTHING
+
+    def write(self, batch: Batch, sets: IntervalSet, n_uncertified: int) -> None:
+        size = sets.size
+        arrays = [*batch.columns.values(), *self.columns.arrays(sets, size)]
+        self.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+        n_single = int(np.count_nonzero(size == 1))
+        self.written = total([self.written, Predicted(len(size), int(size.sum()), n_single, n_uncertified)])
+
+
+@contextmanager
+def writing_sets(
+    rows: FileRows,
+    place: str,
+    classes: Classes,
+    prefix: str = "",  # before the names of the new columns
+    given_format: str | None = None,  # if the name has no known ending
+    safe_csv: bool = False,
+    may_be_empty: bool = False,  # a file without rows is fine, as one of many
+) -> Iterator[SetWriter]:
+    """Write prediction sets to a file, whole or not at all, or to standard output.
+
+    They are written in another thread while the next rows are predicted.
+    """
+    new_names = [prefix + name for name in ADDED]
+    if taken := [name for name in new_names if name in rows.keep]:
+        raise FileError(
+            f"{rows.name}: already has a column {taken[0]!r}; keep other columns with `keep`, or rename the "
+            "new ones with `prefix`."
+        )
+    columns = _SetColumns(classes)
+    new = [pa.field(name, kind, nullable=False) for name, kind in zip(new_names, columns.types, strict=True)]
+    schema = pa.schema([*map(rows.source.field_as_read, rows.keep), *new])
+    _require_writable(rows, place, schema, given_format)
+    with (
+        writing(place, schema, given_format, new_names, safe_csv) as writer,
+        _behind(writer.write) as write_batch,
+    ):
+        sets = SetWriter(columns, schema, write_batch)
+        yield sets
+        if not sets.written.n_rows and not may_be_empty:
+            raise FileError(f"{rows.name}: has no rows.")
+
+
+def _require_writable(rows: FileRows, place: str, schema: pa.Schema, given_format: str | None) -> None:
+    """Refuse to replace the file that is read, and columns that a text format can't hold."""
+    file = located(place)
+    if place != PIPE and identity_of(place) == identity_of(rows.place):
+        raise FileError(f"{rows.name}: is read, and would be lost; choose another name for `out`.")
+    target = (
+        "csv" if place == PIPE and given_format is None else format_to_write(file.name, given_format, file)
+    )
+    if compression_of(file.name) and target in ("parquet", "arrow"):
+        raise ValueError(
+            f"`out`: {file}: {target} is not compressed as a whole; choose a name without {file.suffix}."
+        )
+    for field in schema:
+        nested = target == "csv" and pa.types.is_nested(field.type)
+        if nested or (target in ("csv", "jsonl") and _is_binary(field.type)):
+            raise FileError(
+                f"{rows.name}: column {field.name!r} holds {field.type}, which {target} can't; leave it out "
+                "with `keep`, or write another format."
+            )
+
+
+class _SetColumns:
+    """Sets as Arrow columns: whole numbers in few bytes, text once in an ordered dictionary."""
+
+    def __init__(self, classes: Classes) -> None:
+        self._small = _narrowest(len(classes))
+        small = pa.from_numpy_dtype(self._small)
+        self._names = _texts([str(label) for label in classes.tolist()])
+        self._numbers = classes if classes.dtype.kind in "iuf" else None
+        if classes.dtype.kind in "iu":
+            self._numbers = classes.astype(_narrowest(max(abs(label) for label in classes.tolist())))
+        if self._numbers is None:
+            label_type = pa.dictionary(small, pa.string(), ordered=True)
+        else:
+            label_type = pa.from_numpy_dtype(self._numbers.dtype)
+        self.types = label_type, label_type, small
+
+    def arrays(self, sets: IntervalSet, size: NDArray[Any]) -> Iterator[pa.Array]:
+        for index in (sets.lower_index, sets.upper_index):
+            if self._numbers is not None:
+                yield _numbers(self._numbers.take(index))
+            else:
+                positions = _numbers(index.astype(self._small))
+                yield pa.DictionaryArray.from_arrays(positions, self._names, ordered=True)
+        yield _numbers(size.astype(self._small))
+
+
+# pa.array would do both, but it imports pandas where that is installed, which takes longer than all the rest.
+
+
+def _numbers(values: NDArray[Any]) -> pa.Array:
+    kind, numbers = pa.from_numpy_dtype(values.dtype), np.ascontiguousarray(values)
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(numbers)])
+
+
+def _texts(values: list[str]) -> pa.Array:
+    encoded = [value.encode() for value in values]
+    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(values), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
+
+
+def _narrowest(largest: int) -> np.dtype[Any]:
+    """The smallest type of signed whole numbers that holds this one and its negative."""
+    return np.min_scalar_type(-largest - 1)
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    inner = [kind.field(i).type for i in range(kind.num_fields)]
+    return any(is_kind(kind) for is_kind in _BINARY) or any(map(_is_binary, inner))
+
+
+@contextmanager
+def _behind(work: Callable[[Item], None]) -> Iterator[Callable[[Item], None]]:
+    """Do the work in another thread, a few items behind; raise its error with a later item or at the end."""
+    pending: deque[Future[None]] = deque()
+    with ThreadPoolExecutor(1) as writer:
+
+        def hand_over(item: Item) -> None:
+            if len(pending) == BATCHES_BEHIND or (pending and pending[0].done()):
+                pending.popleft().result()
+            pending.append(writer.submit(work, item))
+
+        try:
+            yield hand_over
+            for each in pending:
+                each.result()
+        finally:
+            for each in pending:
+                each.cancel()

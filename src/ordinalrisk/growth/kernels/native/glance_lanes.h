@@ -1,0 +1,274 @@
+/* A glance at ROWS rows with one in each lane, for one number type; glance.c has it for both. */
+
+typedef NUMBER NAMED(vector) __attribute__((vector_size(VECTOR_BYTES), may_alias));
+typedef WHOLE NAMED(mask) __attribute__((vector_size(VECTOR_BYTES), may_alias));
+#define VECTOR NAMED(vector)
+#define MASK NAMED(mask)
+#define WIDE (VECTOR_BYTES / (int)sizeof(NUMBER))
+
+INLINE VECTOR NAMED(pick)(MASK mask, VECTOR yes, VECTOR no) {
+    return (VECTOR)((mask & (MASK)yes) | (~mask & (MASK)no));
+}
+INLINE VECTOR NAMED(all)(NUMBER x) { return x - (VECTOR){0}; }
+
+INLINE WHOLE NAMED(some)(MASK mask) {
+    WHOLE found = 0;
+    for (int q = 0; q < WIDE; q++) found |= mask[q];
+    return found;
+}
+
+INLINE void NAMED(write)(VECTOR labels, int32_t *to) {
+    typedef int32_t narrow __attribute__((vector_size(4 * WIDE)));
+    narrow whole = __builtin_convertvector(labels, narrow);
+    __builtin_memcpy(to, &whole, sizeof whole);
+}
+
+/* Rows that are not clear join those that wait; how many do now. */
+INLINE int64_t NAMED(wait)(MASK wrong, int64_t start, int64_t *waiting, int64_t left) {
+    if (NAMED(some)(wrong)) {
+        for (int64_t q = 0; q < WIDE; q++) {
+            waiting[left] = start + q;
+            left += wrong[q] != 0;
+        }
+    }
+    return left;
+}
+
+/* A weighted probability; zero where the product could be denormal, which takes some machines a hundred times
+   longer. */
+INLINE VECTOR NAMED(weigh)(VECTOR p, NUMBER weight) { return (VECTOR)((MASK)p & (p >= TINY)) * weight; }
+
+/* Read rows into lanes, label by label; which of them may be wrong. The sum is near enough: at most SPAN and
+   one for each SPAN labels are added to one number. */
+INLINE MASK NAMED(load)(const struct rows *rows, const struct glance *glance, int64_t first, NUMBER *lane) {
+    const int64_t K = rows->n_classes;
+    const NUMBER *row = (const NUMBER *)rows->proba + first * K, *end = (const NUMBER *)rows->proba + rows->n * K;
+    VECTOR total = {0}, part = {0};
+    MASK signs = {0};
+    for (int64_t j = 0; j < K; j += WIDE) {
+        VECTOR x[WIDE];
+        int64_t count = K - j < WIDE ? K - j : WIDE;
+        if (end - (row + (WIDE - 1) * K + j) >= WIDE) {
+            for (int q = 0; q < WIDE; q++) __builtin_memcpy(x + q, row + q * K + j, sizeof *x);
+        } else {
+            for (int q = 0; q < WIDE; q++) {
+                NUMBER few[WIDE] = {0};
+                for (int64_t k = 0; k < count; k++) few[k] = row[q * K + j + k];
+                __builtin_memcpy(x + q, few, sizeof *x);
+            }
+        }
+        EACH_STAGE(TRANSPOSE, x)
+        for (int64_t k = 0; k < count; k++) {
+            part += x[k];
+            signs |= (MASK)x[k];
+            *(VECTOR *)(lane + (j + k) * WIDE) = x[k];
+        }
+        if ((j + WIDE) % SPAN == 0 || j + WIDE >= K) {
+            total += part;
+            part = NAMED(all)(0);
+        }
+    }
+    VECTOR off = (VECTOR)((MASK)(total - 1) & ~SIGN);
+    return ~(MASK)(off <= (NUMBER)glance->slack) | (signs < 0);
+}
+
+INLINE void NAMED(fetch)(const struct rows *rows, int64_t first) {
+    uintptr_t at = (uintptr_t)((const NUMBER *)rows->proba + first * rows->n_classes) + AHEAD * sizeof(NUMBER);
+    for (int64_t k = 0; k < WIDE * rows->n_classes * (int64_t)sizeof(NUMBER); k += 64)
+        __builtin_prefetch((const void *)(at + (uintptr_t)k), 0, 3);
+}
+
+/* Of each row the label with the largest weighted probability, and whether no other comes near it. */
+INLINE MASK NAMED(point)(const struct glance *glance, int64_t K, const NUMBER *lane, VECTOR *label) {
+    const NUMBER *weights = glance->weights;
+    VECTOR best = {0}, second = {0}, found = {0};
+    for (int64_t j = 0; j < K; j++) {
+        VECTOR weighted = NAMED(weigh)(*(const VECTOR *)(lane + j * WIDE), weights[j]);
+        MASK better = weighted > best;
+        VECTOR worse = NAMED(pick)(better, best, weighted);
+        second = NAMED(pick)(worse > second, worse, second);
+        best = NAMED(pick)(better, weighted, best);
+        found = NAMED(pick)(better, NAMED(all)((NUMBER)j), found);
+    }
+    *label = found;
+    return (second < best * (NUMBER)glance->below) & (best > (NUMBER)glance->smallest);
+}
+
+/* Whether there are many classes, but not so many that a sum in lanes would be worse than one of spans. */
+INLINE int NAMED(by_row)(int64_t K) { return K > FEW && (K + WIDE - 1) / WIDE + 4 <= (K + SPAN - 1) / SPAN + SPAN; }
+
+/* Of WIDE rows, each read in whole vectors: the number of labels whose gain reaches the threshold, the sum of
+   their numbers, and the last of them; which rows are not clear for another reason. */
+INLINE MASK NAMED(count_by_row)(const struct rows *rows, const struct glance *glance, int64_t first, VECTOR *count,
+                                VECTOR *sum, VECTOR *last) {
+    const int64_t K = rows->n_classes;
+    const NUMBER *row = (const NUMBER *)rows->proba + first * K, *end = (const NUMBER *)rows->proba + rows->n * K;
+    enum { SHIFT = 11 };
+    VECTOR total[WIDE], furthest[WIDE], lane;
+    MASK found[WIDE], wrong[WIDE], whole, zero = {0};
+    for (int q = 0; q < WIDE; q++) {
+        lane[q] = (NUMBER)q;
+        whole[q] = q;
+    }
+    for (int q = 0; q < WIDE; q++, row += K) {
+        VECTOR here = lane, sum_here = {0}, last_here = {0};
+        MASK number = (whole << SHIFT) + 1, number_here = {0}, signs = {0}, near = {0};
+        for (int64_t j = 0; j < K; j += WIDE) {
+            VECTOR x, nearly, enough;
+            __builtin_memcpy(&nearly, (const NUMBER *)glance->nearly + j, sizeof nearly);
+            __builtin_memcpy(&enough, (const NUMBER *)glance->enough + j, sizeof enough);
+            if (j * (int64_t)sizeof *row % 64 == 0)
+                __builtin_prefetch((const void *)((uintptr_t)(row + j) + AHEAD * sizeof *row), 0, 3);
+            if (end - (row + j) >= WIDE) {
+                __builtin_memcpy(&x, row + j, sizeof x);
+                if (j + WIDE > K) x = (VECTOR)((MASK)x & (lane < (NUMBER)(K - j)));
+            } else {
+                NUMBER few[WIDE] = {0};
+                for (int64_t k = 0; k < K - j; k++) few[k] = row[j + k];
+                __builtin_memcpy(&x, few, sizeof x);
+            }
+            MASK inside = x >= enough;
+            near |= (x >= nearly) ^ inside;
+            signs |= (MASK)x;
+            sum_here += x;
+            number_here += inside & number;
+            last_here = NAMED(pick)(inside, here, last_here);
+            number += (MASK)(zero + 1) * (WIDE << SHIFT);
+            here += WIDE;
+        }
+        total[q] = sum_here;
+        furthest[q] = last_here;
+        found[q] = number_here;
+        wrong[q] = near | (signs < 0);
+    }
+    EACH_STAGE(ADD, total)
+    EACH_STAGE(ADD, found)
+    EACH_STAGE(EITHER, wrong)
+    EACH_STAGE(FURTHER, furthest)
+    *count = __builtin_convertvector(found[0] & ((1 << SHIFT) - 1), VECTOR);
+    *sum = __builtin_convertvector(found[0] >> SHIFT, VECTOR);
+    *last = furthest[0];
+    VECTOR off = (VECTOR)((MASK)(total[0] - 1) & ~SIGN);
+    return wrong[0] | ~(MASK)(off <= (NUMBER)glance->slack);
+}
+
+/* Intervals of the rows where no gain is near the threshold; how many others wait. */
+static int64_t NAMED(sets)(const struct rows *rows, const struct glance *glance, int64_t first, int32_t *lower,
+                           int32_t *upper, int64_t *waiting, int64_t left, void *room) {
+    const int64_t K = rows->n_classes;
+    const NUMBER *nearly = glance->nearly, *enough = glance->enough;
+    NUMBER *lane = room;
+    for (int64_t start = first; start < first + ROWS; start += WIDE) {
+        if (NAMED(by_row)(K)) {
+            VECTOR count, sum, last;
+            MASK wrong = NAMED(count_by_row)(rows, glance, start, &count, &sum, &last);
+            if (!NAMED(some)(count < 1)) {
+                /* so large only if they are next to each other */
+                wrong |= sum != count * last - count * (count - 1) / 2;
+                NAMED(write)(last - count + 1, lower + start);
+                NAMED(write)(last, upper + start);
+                left = NAMED(wait)(wrong, start, waiting, left);
+                continue;
+            }
+        }
+        NAMED(fetch)(rows, start);
+        MASK wrong = NAMED(load)(rows, glance, start, lane), before = {0};
+        VECTOR count = {0}, around = {0}, runs = {0}, last = {0}, one = NAMED(all)(1);
+        for (int64_t j = 0; j < K; j++) {
+            VECTOR x = *(VECTOR *)(lane + j * WIDE);
+            MASK inside = x >= enough[j];
+            around += (VECTOR)((MASK)(x >= nearly[j]) & (MASK)one);
+            count += (VECTOR)(inside & (MASK)one);
+            runs += (VECTOR)(inside & ~before & (MASK)one);
+            last = NAMED(pick)(inside, NAMED(all)((NUMBER)j), last);
+            before = inside;
+        }
+        MASK none = count < 1;
+        wrong |= (around > count) | (runs > 1);
+        VECTOR low = last - count + 1, point;
+        if (NAMED(some)(none)) {
+            wrong |= none & ~NAMED(point)(glance, K, lane, &point);
+            low = NAMED(pick)(none, point, low);
+            last = NAMED(pick)(none, point, last);
+        }
+        NAMED(write)(low, lower + start);
+        NAMED(write)(last, upper + start);
+        left = NAMED(wait)(wrong, start, waiting, left);
+    }
+    return left;
+}
+
+/* Intervals of the rows where no running sum is near the threshold, which is 1 here; how many others wait. */
+static int64_t NAMED(running_sets)(const struct rows *rows, const struct glance *glance, int64_t first, int32_t *lower,
+                                   int32_t *upper, int64_t *waiting, int64_t left, void *room) {
+    const int64_t K = rows->n_classes;
+    const NUMBER *saved_left = glance->left, *saved_right = glance->right;
+    const NUMBER below = (NUMBER)glance->below, above = (NUMBER)glance->above;
+    NUMBER *lane = room;
+    for (int64_t start = first; start < first + ROWS; start += WIDE) {
+        NAMED(fetch)(rows, start);
+        MASK wrong = NAMED(load)(rows, glance, start, lane), n_left = {0}, n_right = {0}, near = {0};
+        VECTOR from_left = {0}, from_right = {0}, best = *(VECTOR *)lane, m = {0};
+        for (int64_t j = 0, i = K - 1; j < K - 1; j++, i--) {
+            from_left += NAMED(weigh)(*(VECTOR *)(lane + j * WIDE), saved_left[j]);
+            from_right += NAMED(weigh)(*(VECTOR *)(lane + i * WIDE), saved_right[i]);
+            MASK on_left = from_left >= above, on_right = from_right >= above;
+            near |= ((from_left >= below) ^ on_left) | ((from_right >= below) ^ on_right);
+            n_left -= ~on_left;
+            n_right -= ~on_right;
+            VECTOR p = *(VECTOR *)(lane + (j + 1) * WIDE);
+            MASK better = p > best;
+            best = NAMED(pick)(better, p, best);
+            m = NAMED(pick)(better, NAMED(all)((NUMBER)(j + 1)), m);
+        }
+        VECTOR low = __builtin_convertvector(n_left, VECTOR);
+        VECTOR up = (NUMBER)(K - 1) - __builtin_convertvector(n_right, VECTOR);
+        NAMED(write)(NAMED(pick)(m < low, m, low), lower + start);
+        NAMED(write)(NAMED(pick)(m > up, m, up), upper + start);
+        left = NAMED(wait)(wrong | near, start, waiting, left);
+    }
+    return left;
+}
+
+/* Steps of the rows whose label is a block of its own: its gain is less than every one inward and more than
+   every one outward. How many others wait; the number of steps is counted on. */
+static int64_t NAMED(steps)(const struct rows *rows, const struct glance *glance, int64_t first,
+                            const int64_t *labels, double *at, int32_t *before, int32_t *after, int64_t *found,
+                            int64_t *waiting, int64_t left, void *room) {
+    const int64_t K = rows->n_classes;
+    const NUMBER *weights = glance->weights;
+    NUMBER *lane = room;
+    for (int64_t start = first; start < first + ROWS; start += WIDE) {
+        NAMED(fetch)(rows, start);
+        MASK wrong = NAMED(load)(rows, glance, start, lane);
+        VECTOR m, y, own, weight;
+        wrong |= ~NAMED(point)(glance, K, lane, &m);
+        for (int64_t q = 0; q < WIDE; q++) {
+            int64_t label = labels[start + q];
+            y[q] = (NUMBER)label;
+            own[q] = lane[label * WIDE + q];
+            weight[q] = weights[label];
+        }
+        MASK misses = (y != m) & (weight != 0);
+        VECTOR gain = own * weight, bar = gain * (NUMBER)glance->below, higher_bar = gain * (NUMBER)glance->above;
+        VECTOR inward = m - y;
+        MASK pooled = ~(MASK)(gain > (NUMBER)glance->smallest);
+        for (int64_t j = 0; j < K; j++) {
+            VECTOR weighted = NAMED(weigh)(*(VECTOR *)(lane + j * WIDE), weights[j]);
+            VECTOR from_y = (NUMBER)j - y, from_m = (NUMBER)j - m;
+            pooled |= (from_y * from_m < 0) & (weighted < higher_bar);
+            pooled |= (from_y * inward < 0) & (weighted >= bar);
+        }
+        wrong |= misses & pooled;
+        for (int64_t q = 0; q < WIDE; q++) {
+            int64_t label = labels[start + q];
+            at[*found] = (double)own[q] * glance->exact_weights[label];
+            before[*found] = (int32_t)(label * K + label);
+            after[*found] = (int32_t)(label * K + label) + (inward[q] > 0 ? 1 : -1);
+            *found += (misses[q] & ~wrong[q]) != 0;
+            waiting[left] = start + q;
+            left += wrong[q] != 0;
+        }
+    }
+    return left;
+}

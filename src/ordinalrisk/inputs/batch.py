@@ -1,0 +1,97 @@
+"""A batch of rows, and the summaries that a pass over batches keeps."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Checked rows, on the host or on a device."""
+
+    proba: Any
+    labels: Any = None  # positions in the classes
+    groups: Any = None
+    clusters: Any = None
+    sample_weight: Any = None
+    point_labels: Any = None  # positions, as labels
+    columns: Mapping[str, Any] = field(default_factory=dict)  # others of the same rows
+    part: int = 0  # the file or partition, numbered in the order of the data
+    first_row: int = 0  # the rows before; if the lengths of the parts are unknown, those of this part only
+    number: int | None = None  # among the batches that a caller passes one by one
+
+    def __len__(self) -> int:
+        return len(self.proba)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The position of the batch: sorting batches by place gives the rows in order."""
+        return self.part, self.first_row
+
+    @property
+    def used(self) -> list[str]:
+        """Names of the row options that are given: groups, clusters, sample_weight."""
+        names = ("groups", "clusters", "sample_weight")
+        return [name for name in names if getattr(self, name) is not None]
+
+
+@contextmanager
+def in_batch(number: int | None) -> Iterator[None]:
+    """Name the batch in errors about its rows, if the caller passed several."""
+    try:
+        yield
+    except ValueError as error:
+        if number is None:
+            raise
+        raise ValueError(f"In batch {number}: {error}") from None
+
+
+class Summary(ABC):
+    """The result of a pass over rows.
+
+    It does not depend on how the rows are cut into batches, nor on the order in which summaries of
+    different rows are merged. Batches of one part are added in order.
+    """
+
+    @abstractmethod
+    def add(self, batch: Batch) -> None:
+        """Take in more rows."""
+
+    @abstractmethod
+    def merge(self, other: Self) -> Self:
+        """Return the summary of the rows of both, without changing either."""
+
+
+class Together(Summary):
+    """Several summaries that are made in one pass; each is an attribute of its name."""
+
+    def __init__(self, **parts: Summary) -> None:
+        self.parts: dict[str, Any] = parts
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["parts"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def add(self, batch: Batch) -> None:
+        for part in self.parts.values():
+            part.add(batch)
+
+    def merge(self, other: Self) -> Self:
+        both = copy(self)
+        both.parts = {name: part.merge(other.parts[name]) for name, part in self.parts.items()}
+        return both
+
+
+def merge_all(summaries: Sequence[Any]) -> Any:
+    """Merge several summaries into one, in pairs, which copies less than one after the other."""
+    while len(summaries) > 1:
+        pairs = [summaries[i : i + 2] for i in range(0, len(summaries), 2)]
+        summaries = [pair[0].merge(pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
+    return summaries[0]

@@ -1,0 +1,278 @@
+"""Evaluate a calibration on files with known labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ordinalrisk import __version__
+from ordinalrisk.calibration.fingerprint import DataFingerprint
+from ordinalrisk.calibration.guarantees import Guarantee
+from ordinalrisk.controller import RiskController
+from ordinalrisk.display.tables import Columns, Table
+from ordinalrisk.evaluation.class_table import ClassTable, class_table
+from ordinalrisk.evaluation.estimates import CONFIDENCE
+from ordinalrisk.evaluation.far_off import FarOff
+from ordinalrisk.evaluation.outcomes import Evaluation, Outcomes
+from ordinalrisk.evaluation.verdict import StratumRisk, Verdict
+from ordinalrisk.files.find_columns import AskedColumns, Note
+from ordinalrisk.inputs.batch import Together
+from ordinalrisk.inputs.labels import as_classes
+from ordinalrisk.inputs.numbers import decimal_text
+from ordinalrisk.jobs.score_files import Paths, Progress, Reading, as_calibrated, at_risk
+from ordinalrisk.losses.kinds import IntervalLoss
+from ordinalrisk.prediction.predictor import Predictor, warn_of_uncertified
+from ordinalrisk.report.facts import measured
+from ordinalrisk.report.headline import headline
+from ordinalrisk.report.inline import evaluation_html
+
+
+@dataclass(frozen=True)
+class FileEvaluation(Table):
+    """The loss on rows with known labels, compared with the guarantee.
+
+    Notebooks show the verdict and the numbers. A data frame has a row for each true class.
+
+    Attributes
+    ----------
+    guarantee : Guarantee
+        What was guaranteed.
+    found : Evaluation
+        The counts of all rows, what the rows of each group and true class show, and the verdict.
+    loss : IntervalLoss
+        The loss.
+    classes : list
+        The labels in order.
+    n_rows : int
+        The number of rows.
+    verdict : Verdict
+        Whether the rows agree with the guarantee, in one word and in sentences.
+    headline : str
+        The guarantee in a few words, such as "At most 10 % of sets miss the truth."
+    colour : {"green", "amber", "red"}
+        ``"green"`` if the rows agree and no class, group or size of sets is far off; ``"red"`` if they
+        disagree; else ``"amber"``, also if nothing is learned from them.
+    sentence : str
+        What the colour stands for, such as "The promise holds on average, but 96 % of class 'very poor' are
+        missed (24 of 25 rows)."
+    far_off : list of FarOff
+        The classes, groups and sizes of sets that are covered less than half as often as promised.
+    by_class : ClassTable
+        Coverage, risk and size of the rows of each true class, with 95 % intervals.
+    strata : list of StratumRisk
+        What the rows of each group and true class show; empty if there is one guarantee for all rows.
+    numbers : dict
+        Risk, coverage and sizes, for all rows and for each true class, with 95 % intervals.
+    """
+
+    guarantee: Guarantee
+    found: Evaluation
+    loss: IntervalLoss
+    classes: list[Any]
+
+    @property
+    def n_rows(self) -> int:
+        return self.found.tally.n_rows
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.found.verdict
+
+    @property
+    def headline(self) -> str:
+        return headline(self.loss, len(self.classes), self.guarantee)
+
+    @property
+    def colour(self) -> str:
+        return self.found.light.colour
+
+    @property
+    def sentence(self) -> str:
+        return self.found.light.sentence
+
+    @property
+    def far_off(self) -> list[FarOff]:
+        return [*self.found.light.far_off]
+
+    @property
+    def strata(self) -> list[StratumRisk]:
+        return self.found.strata
+
+    @cached_property
+    def by_class(self) -> ClassTable:
+        return class_table(self.found.tally, as_classes(self.classes), self.loss, CONFIDENCE)
+
+    def _columns(self) -> Columns:
+        return self.by_class._columns()
+
+    def _repr_html_(self) -> str:
+        return evaluation_html(
+            type(self).__name__,
+            self.headline,
+            self.colour,
+            self.sentence,
+            self.numbers,
+            self.classes,
+            self.found.tally.class_rows.tolist(),
+            self.strata,
+        )
+
+    @cached_property
+    def numbers(self) -> dict[str, Any]:
+        return measured(self.found.tally, self.loss, relative=self.guarantee.measure is not None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers and text only.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import ordinalrisk as orisk
+        >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 20
+        >>> controller = orisk.RiskController(alpha=0.1).calibrate(proba, [0, 1, 1] * 20)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with open(f"{folder}/test.csv", "w") as file:
+        ...         print("p0,p1,p2,y", *["0.7,0.2,0.1,0"] * 50, sep=chr(10), file=file)
+        ...     columns = {"scores": "p0,p1,p2", "label": "y"}
+        ...     found = orisk.jobs.evaluate(controller, f"{folder}/test.csv", **columns)
+        >>> found.to_dict()["rows"]
+        50
+        """
+        numbers, tally = self.numbers, self.found.tally
+        by_class = {"coverage": "class_coverage", "risk": "class_risk"}
+        document = {
+            "format": "ordinalrisk evaluation",
+            "package_version": __version__,
+            "alpha": decimal_text(self.guarantee.alpha),
+            "rows": self.n_rows,
+            "headline": self.headline,
+            "colour": self.colour,
+            "sentence": self.sentence,
+            "verdict": self.verdict.word,
+            "verdict_text": self.verdict.text,
+            "far_off": [
+                {"kind": each.kind, "name": each.name, "rows": each.n_rows, "missed": [*each.missed]}
+                for each in self.far_off
+            ],
+            "looked_at": self.found.light.n_looked_at,
+            "total_loss": str(tally.total_loss(self.loss)),
+            "confidence": CONFIDENCE,
+            "risk": None if math.isnan(numbers["risk"][0]) else numbers["risk"],
+            **{name: numbers[name] for name in ("coverage", "mean_size", "sizes")},
+            "classes": [
+                {"label": label, "rows": int(tally.class_rows[k])}
+                | {name: numbers[key][k] and numbers[key][k][0] for name, key in by_class.items()}
+                | {"size": numbers["class_size"][k]}
+                for k, label in enumerate(self.classes)
+            ],
+        }
+        if self.strata:
+            document["strata"] = [
+                {
+                    "group": stratum.guarantee.group,
+                    "label": stratum.guarantee.label,
+                    "rows": stratum.n_rows,
+                    "clusters": n_units(stratum) if stratum.guarantee.unit == "cluster" else None,
+                    "alpha": decimal_text(stratum.guarantee.alpha),
+                    "risk": None if stratum.realised is None else [*map(float, stratum.realised.risk)],
+                    "verdict": stratum.word,
+                }
+                for stratum in self.strata
+            ]
+        return document
+
+
+def n_units(stratum: StratumRisk) -> int:
+    """Return the number of clusters where those are the units, else of rows."""
+    if stratum.guarantee.unit == "row":
+        return stratum.n_rows
+    return 0 if stratum.realised is None else int(stratum.realised.n_units)
+
+
+def evaluate(
+    controller: RiskController,
+    paths: Paths,
+    *,
+    alpha: Any = None,
+    label: str | None = None,
+    scores: str | Sequence[str] | None = None,
+    logits: bool | None = None,
+    rescale: bool = False,
+    group: str | None = None,
+    cluster: str | None = None,
+    weight: str | None = None,
+    random_state: int | None = None,
+    input_format: str | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    sheet: str | None = None,
+    dask: Any = None,
+    note: Note | None = None,
+    progress: Progress | None = None,
+) -> FileEvaluation:
+    """Compare the loss on files with known labels with what was guaranteed.
+
+    The loss is the one that the guarantee is about: with clusters the mean of their means, with weights the
+    weighted mean. With weights, the rows must be drawn like the calibration rows, not from the new
+    population: that would weight them twice.
+
+    Parameters
+    ----------
+    controller : RiskController
+        Calibrated.
+    paths : path, URL or pattern, or several of them
+        The files, as for :func:`calibrate`.
+    alpha : number or mapping, optional
+        Another risk than the one calibrated for.
+    label, scores, logits, rescale, group, cluster, weight
+        As for :func:`calibrate`; by default as calibrated.
+    random_state : int, optional
+        For a randomized calibration: equal seeds give equal sets.
+    input_format, delimiter, decimal, sheet, dask, note, progress
+        As for :func:`calibrate`.
+
+    Returns
+    -------
+    FileEvaluation
+        The numbers and the verdict.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 20
+    >>> controller = RiskController(alpha=0.1).calibrate(proba, [0, 1, 1] * 20)
+    >>> path, rows = f"{tempfile.mkdtemp()}/test.csv", [[0.7, 0.2, 0.1, 0], [0.1, 0.3, 0.6, 2]] * 50
+    >>> pd.DataFrame(rows, columns=["p0", "p1", "p2", "y"]).to_csv(path, index=False)
+    >>> found = evaluate(controller, path, scores="p0,p1,p2", label="y")
+    >>> found.verdict.word, found.colour, found.n_rows
+    ('agrees', 'green', 100)
+    """
+    asked = AskedColumns(scores, label, logits, rescale, group, cluster, weight)
+    reading = Reading(input_format, dask, note, progress, delimiter, decimal, sheet)
+    with as_calibrated(controller, paths, asked, reading, labelled=True, by_cluster=True) as files:
+        controller = at_risk(controller, alpha)
+        calibration = controller.calibration_
+        with files.executor() as executor:
+            if random_state is not None:
+                files.number_rows(executor)
+            predictor = Predictor.of(controller.spec, calibration)
+            no_rows = Together(
+                outcomes=Outcomes([predictor], random_state=random_state),
+                fingerprint=DataFingerprint(at_most=calibration.strata.n_rows),
+            )
+            rows = executor.fold(files.parts, no_rows)
+    outcomes, guarantee = rows.outcomes, controller.guarantee()
+    files.require_rows(outcomes.n_rows)
+    warn_of_uncertified(outcomes.n_uncertified, outcomes.n_rows)
+    calibrated_on = rows.fingerprint.hexdigest() == calibration.data_blake3
+    [evaluation] = outcomes.finish(calibration, [guarantee], calibrated_on=calibrated_on)
+    return FileEvaluation(guarantee, evaluation, controller.loss, files.classes)

@@ -1,0 +1,222 @@
+"""Predict files of any size."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any, NamedTuple
+
+from ordinalrisk import __version__
+from ordinalrisk.calibration.score_counts import Counts, difference, no_scores, score_counts
+from ordinalrisk.controller import RiskController
+from ordinalrisk.execution.fold import Serial
+from ordinalrisk.files.find_columns import AskedColumns, Note
+from ordinalrisk.files.formats import checked_format
+from ordinalrisk.files.interrupting import undone_if_interrupted
+from ordinalrisk.files.output_folder import OutputFolder, output_names
+from ordinalrisk.files.scored_rows import FileRows
+from ordinalrisk.files.set_writer import Predicted, SetWriter, total, writing_sets
+from ordinalrisk.inputs.batch import Batch
+from ordinalrisk.jobs.score_files import (
+    Paths,
+    Progress,
+    Reading,
+    ScoreFiles,
+    absolute,
+    as_calibrated,
+    at_risk,
+    require_file,
+)
+from ordinalrisk.prediction.interval_set import IntervalSet
+from ordinalrisk.prediction.predictor import Predictor, warn_of_uncertified
+
+
+def predict(
+    controller: RiskController,
+    paths: Paths,
+    out: str | os.PathLike[str],
+    *,
+    alpha: Any = None,
+    scores: str | Sequence[str] | None = None,
+    logits: bool | None = None,
+    rescale: bool = False,
+    group: str | None = None,
+    weight: str | None = None,
+    unseen_groups: str = "error",
+    random_state: int | None = None,
+    keep: str | Sequence[str] | None = None,
+    prefix: str = "",
+    input_format: str | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    sheet: str | None = None,
+    output_format: str | None = None,
+    safe_csv: bool = False,
+    drift_note: bool = True,
+    dask: Any = None,
+    note: Note | None = None,
+    progress: Progress | None = None,
+) -> Predicted:
+    """Write the prediction set of each row of a file.
+
+    The output has the columns that are kept, and ``lower``, ``upper`` (labels) and ``size``. Columns are
+    found by the names that they had when calibrating, in any order. Files are written whole or not at all.
+
+    Parameters
+    ----------
+    controller : RiskController
+        Calibrated.
+    paths : path, URL or pattern, or several of them
+        The files to predict, as for :func:`calibrate`.
+    out : path or URL
+        The file to write. With several files or with Dask, the folder for one file each, and for
+        ``_ordinalrisk.json``, the list of these files, which is written last.
+    alpha : number or mapping, optional
+        Another risk than the one calibrated for.
+    scores, logits, rescale, group, weight
+        As for :func:`calibrate`; by default as calibrated.
+    unseen_groups : {"error", "full"}
+        What to do with groups that had no calibration rows: raise an error, or predict all labels.
+    random_state : int, optional
+        For a randomized calibration: equal seeds give equal sets.
+    keep : str or sequence of str, optional
+        The columns to copy to the output: names or patterns. By default all but the scores.
+    prefix : str
+        Text before the names of the new columns.
+    input_format, delimiter, decimal, sheet : str, optional
+        As for :func:`calibrate`.
+    output_format : {"csv", "parquet", "arrow", "jsonl"}, optional
+        By default inferred from the name of the output; CSV in a pipe.
+    safe_csv : bool
+        In CSV, put ``'`` before text that spreadsheets run as a formula.
+    drift_note : bool
+        Say so if the scores are unlike those of the calibration rows: by a two-sample test with a
+        probability of a false alarm of at most 0.001, and only if they differ by a lot.
+    dask, note, progress
+        As for :func:`calibrate`.
+
+    Returns
+    -------
+    Predicted
+        The number of rows, of labels in their sets and of single labels.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 20
+    >>> controller = RiskController(alpha=0.1).calibrate(proba, [0, 1, 1] * 20)
+    >>> folder, rows = tempfile.mkdtemp(), [["a", 0.7, 0.2, 0.1], ["b", 0.1, 0.3, 0.6]]
+    >>> pd.DataFrame(rows, columns=["id", "p0", "p1", "p2"]).to_csv(f"{folder}/new.csv", index=False)
+    >>> predict(controller, f"{folder}/new.csv", f"{folder}/sets.csv", scores="p0,p1,p2").n_labels
+    4
+    >>> pd.read_csv(f"{folder}/sets.csv")
+      id  lower  upper  size
+    0  a      0      1     2
+    1  b      1      2     2
+    """
+    out, asked = os.fspath(out), AskedColumns(scores, None, logits, rescale, group, weight=weight)
+    checked_format(output_format, "output_format")
+    reading = Reading(input_format, dask, note, progress, delimiter, decimal, sheet)
+    with as_calibrated(
+        controller,
+        paths,
+        asked,
+        reading,
+        labelled=False,
+        keep=lambda finder, columns: finder.kept(keep, columns.scores),
+        unseen_groups=unseen_groups,
+    ) as files:
+        controller = at_risk(controller, alpha)
+        predicted_sets = partial(
+            Predictor.of(controller.spec, controller.calibration_).sets,
+            unseen_groups=unseen_groups,
+            random_state=random_state,
+        )
+        folder, places = None, [out]
+        if dask is not None or len(files.parts) > 1:
+            names = output_names([part.place for part in files.parts], output_format, input_format)
+            folder = OutputFolder(out if dask is None else absolute(out), names)
+            places, output_format = folder.files, None
+        writing = partial(
+            writing_sets,
+            classes=controller.classes_,
+            prefix=prefix,
+            given_format=output_format,
+            safe_csv=safe_csv,
+            may_be_empty=folder is not None,
+        )
+        work = partial(_write_part, predicted_sets, writing, places)
+        if folder is None:
+            with files.executor() as executor:
+                written = executor.map_parts(files.parts, work)
+        else:
+            written = _write_into(folder, controller, files, work, random_state is not None)
+    predicted = total([part.counts for part in written])
+    if drift_note and (sentence := _drift(controller, sum(part.scores for part in written))):
+        reading.say(sentence)
+    warn_of_uncertified(predicted.n_uncertified, predicted.n_rows)
+    return predicted
+
+
+class _Written(NamedTuple):
+    """What was written of a part, and how certain the model was of its rows."""
+
+    counts: Predicted
+    scores: Counts
+
+
+def _write_into(
+    folder: OutputFolder,
+    controller: RiskController,
+    files: ScoreFiles,
+    work: Callable[[FileRows, Serial], _Written],
+    by_row_number: bool,
+) -> list[_Written]:
+    """Write a file for each file into a folder, if all of them are alike, and a list of them at the end."""
+    with files.executor() as executor:
+        folder.make_ready([part.place for part in files.parts])
+        if by_row_number:
+            files.number_rows(executor)
+        executor.map_parts(files.parts, require_file)
+        with undone_if_interrupted(folder.tidy_up):
+            written = executor.map_parts(files.parts, work)
+    counts = [part.counts for part in written]
+    files.require_rows(sum(count.n_rows for count in counts))
+    about = {
+        "format": "ordinalrisk prediction",
+        "package_version": __version__,
+        "calibration": controller.data_blake3_,
+        "thresholds": [threshold.hex() for threshold in controller.thresholds_],
+    }
+    folder.finish(about, [count.n_rows for count in counts])
+    return written
+
+
+def _drift(controller: RiskController, new: Any) -> str | None:
+    """Say how the scores differ from those calibrated with; where each group has its promise, they may."""
+    calibration = controller.calibration_
+    if calibration.score_counts is None or calibration.strata.groups is not None:
+        return None
+    return difference(calibration.score_counts, new)
+
+
+def _write_part(
+    predicted_sets: Callable[[Batch], tuple[IntervalSet, int]],
+    writing: Callable[[FileRows, str], AbstractContextManager[SetWriter]],
+    places: Sequence[str],
+    rows: FileRows,
+    reader: Serial,
+) -> _Written:
+    scores = no_scores()
+
+    def write(batch: Batch) -> None:
+        nonlocal scores
+        writer.write(batch, *predicted_sets(batch))
+        scores = scores + score_counts(batch.proba)
+
+    with writing(rows, places[rows.part]) as writer:
+        reader.map([rows], write)
+    return _Written(writer.written, scores)

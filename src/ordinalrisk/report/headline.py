@@ -1,0 +1,79 @@
+"""The guarantee in the words of the people that it is for: how many sets miss, or how far off they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from ordinalrisk.calibration.guarantees import Guarantee
+from ordinalrisk.display.text_table import listed
+from ordinalrisk.inputs.numbers import percent_text
+from ordinalrisk.losses.kinds import IntervalLoss
+
+_MOST_ALPHAS = 4
+_OF_A_SHARE = {
+    "weight": "at most {share} of the total weight is missed",
+    "distance": "sets miss by at most {share} of the largest possible distance on average",
+    "loss": "sets cost at most {share} of the largest possible loss on average",
+}
+"""The promise if ``alpha`` is a share of what could be lost."""
+
+
+def headline(loss: IntervalLoss, n_classes: int, guarantee: Guarantee) -> str:
+    """Return the guarantee as one sentence.
+
+    Examples
+    --------
+    >>> import ordinalrisk as orisk
+    >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 20
+    >>> controller = orisk.RiskController(alpha=0.1).calibrate(proba, [0, 1, 1] * 20)
+    >>> headline(controller.loss, 3, controller.guarantee())
+    'At most 10 % of sets miss the truth.'
+    """
+    if not guarantee.certified and not guarantee.parts:
+        return f"Every set is the whole scale: {guarantee.n_rows:,} {guarantee.unit}s are too few for more."
+    what = _at_most(loss, n_classes, guarantee)
+    unit = ", on average over clusters" if guarantee.unit == "cluster" else ""
+    where = "" if guarantee.shift is None else " in the new population"
+    text = "".join([*_conditions(guarantee), what, where, unit, "."])
+    return text[0].upper() + text[1:]
+
+
+def loss_name(loss: IntervalLoss) -> str:
+    """Name a loss in a word: "coverage" if every miss costs the same, else its kind."""
+    return loss.called if loss.called is not None and loss == type(loss)() else loss.kind
+
+
+def _conditions(guarantee: Guarantee) -> Iterator[str]:
+    if guarantee.delta is not None:
+        yield f"with {percent_text(1 - guarantee.delta)} confidence, "
+    groups = {part.group for part in guarantee.parts} - {None}
+    classes = {part.label for part in guarantee.parts} - {None}
+    each = [f"in each of {len(groups)} groups"] if groups else []
+    if classes and not _alphas_differ(guarantee):
+        pooled = any(part.pool for part in guarantee.parts)
+        each.append("for each pool of true classes" if pooled else "for each true class")
+    exempt = dict.fromkeys(repr(part.label) for part in guarantee.parts if part.exempt)
+    if exempt:
+        each = [*each[:-1], f"{each[-1] if each else 'for each true class'} except {listed(exempt)}"]
+    if each:
+        yield f"{' and '.join(each)}, "
+
+
+def _alphas_differ(guarantee: Guarantee) -> bool:
+    return len({part.alpha for part in guarantee.parts if not part.exempt}) > 1
+
+
+def _at_most(loss: IntervalLoss, n_classes: int, guarantee: Guarantee) -> str:
+    """Word the risk, or that of each class where they differ."""
+    if not _alphas_differ(guarantee):
+        return _promise(loss, n_classes, guarantee, guarantee.alpha)
+    alphas = {part.label: part.alpha for part in guarantee.parts if not part.exempt}
+    each = [f"{_promise(loss, n_classes, guarantee, alpha)} for {label!r}" for label, alpha in alphas.items()]
+    return listed(each, _MOST_ALPHAS)
+
+
+def _promise(loss: IntervalLoss, n_classes: int, guarantee: Guarantee, alpha: Fraction) -> str:
+    if guarantee.measure is None:
+        return loss.promise_in_words(alpha, n_classes)
+    return _OF_A_SHARE[guarantee.measure].format(share=percent_text(alpha))

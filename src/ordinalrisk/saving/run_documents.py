@@ -1,0 +1,153 @@
+"""The fields of a saved monitor and of a saved online run, and what the two have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from ordinalrisk.calibration.promises import checked_alpha
+from ordinalrisk.inputs.labels import Classes
+from ordinalrisk.inputs.numbers import Number, as_fraction, from_json
+from ordinalrisk.losses.kinds import IntervalLoss
+from ordinalrisk.saving import shared_fields as shared
+from ordinalrisk.saving.document_with_digests import Document, FilePath, JsonObject, naming
+from ordinalrisk.saving.shared_fields import UNIQUE, Count, PositiveNumber, Ratio, Whole, about
+
+_Hexadecimal = Annotated[str, Meta(pattern=r"^-?0x[01]\.[0-9a-f]+p[+-][0-9]+$")]
+_Wealth = Annotated[str, Meta(pattern=r"^0x[01]\.[0-9a-f]+p[+-][0-9]+$")]
+_Row = Annotated[int, Meta(ge=1)]
+
+
+class WatchedFile(JsonObject):
+    """A file that was watched."""
+
+    n_rows: Annotated[_Row, about("The number of its rows.")]
+    blake3: Annotated[shared.Digest, about("A BLAKE3 fingerprint of its scores and labels.")]
+
+
+class Lowest(JsonObject):
+    """Where the total loss was least above, or most below, alpha times the number of rows."""
+
+    n_rows: Annotated[Count, about("The number of rows up to there.")]
+    total_loss: Annotated[Ratio, about("The sum of their losses, exactly.")]
+
+
+class MonitorDocument(shared.DocumentOfLoss):
+    """A saved monitor, as RiskMonitor.save and ordinalrisk monitor write it."""
+
+    name: ClassVar = "ordinalrisk monitor"
+    version: ClassVar = 2  # a change of the bets needs another one
+    older: ClassVar = {  # which kept no files, no clusters, and not when the loss began to rise
+        1: (
+            {
+                "lowest": {"n_rows": 0, "total_loss": "0"},
+                "recent": [],
+                "rise_row": None,
+                "clusters": None,
+                "files": [],
+            },
+            lambda saved: _risen_since_now(saved),
+        )
+    }
+
+    alpha: Annotated[PositiveNumber, about("The risk that is watched.")]
+    delta: Annotated[shared.Probability, about("The probability of a false alarm.")]
+    n_rows: Annotated[Count, about("The number of rows so far; with clusters, that of clusters.")]
+    total_loss: Annotated[
+        Ratio, about("The sum of their losses, exactly; with clusters, of their mean losses.")
+    ]
+    lowest: Annotated[Lowest, about("Where the total loss was lowest beside alpha times the rows.")]
+    recent: Annotated[list[Ratio], about("The last losses, exactly; at most 500.", max_length=500)]
+    wealth: Annotated[list[_Wealth], about("The wealth of each bet, as hexadecimal numbers.", min_length=1)]
+    peak: Annotated[_Wealth, about("The largest evidence so far; one over it is the p-value.")]
+    alarm_row: Annotated[_Row | None, about("The row that raised the alarm, counted from 1.")]
+    rise_row: Annotated[
+        _Row | None, about("The row from which the loss was above alpha on average, up to the alarm.")
+    ]
+    clusters: Annotated[
+        list[Annotated[str, Meta(pattern="^[0-9a-f]{16}$", max_length=16)]] | None,
+        about("A digest of the name of each cluster, in order; null if there are none."),
+    ]
+    files: Annotated[list[WatchedFile], about("The files that were watched.")]
+
+
+def _risen_since_now(saved: MonitorDocument) -> MonitorDocument:
+    """Start to look for a rise of the loss after the rows of an older monitor, unless it is above alpha."""
+    if as_fraction(saved.total_loss) > saved.n_rows * as_fraction(from_json(saved.alpha)):
+        return saved
+    return replace(saved, lowest=Lowest(saved.n_rows, saved.total_loss))
+
+
+class LowestEvidence(JsonObject):
+    """Where the evidence was lowest, up to the alarm."""
+
+    n_rows: Annotated[Count, about("The number of rows up to there.")]
+    evidence: Annotated[_Wealth, about("The evidence after them.")]
+
+
+class DriftDocument(Document):
+    """A saved test for drift, as ScoreDrift.save and ordinalrisk drift write it."""
+
+    name: ClassVar = "ordinalrisk drift"
+    version: ClassVar = 1  # a change of the bets or of the bins needs another one
+
+    classes: shared.ClassNames
+    delta: Annotated[shared.Probability, about("The probability of a false alarm.")]
+    data_blake3: Annotated[shared.Digest, about("The fingerprint of the calibration data.")]
+    seed: Annotated[Whole, about("The seed of the coins that decide about ties.")]
+    n_rows: Annotated[Count, about("The number of new rows so far.")]
+    calibrated: Annotated[shared.SavedCounts, about("The uncertainty of the calibration rows.")]
+    seen: Annotated[shared.SavedCounts, about("The uncertainty of the new rows.")]
+    wealth: Annotated[list[_Wealth], about("The wealth of each bet, as hexadecimal numbers.", min_length=1)]
+    peak: Annotated[_Wealth, about("The largest evidence so far; one over it is the p-value.")]
+    lowest: Annotated[LowestEvidence, about("Where the evidence was lowest, up to the alarm.")]
+    alarm_row: Annotated[_Row | None, about("The row that raised the alarm, counted from 1.")]
+    rise_row: Annotated[
+        _Row | None, about("The row after that of the lowest evidence, if there is an alarm.")
+    ]
+    files: Annotated[list[WatchedFile], about("The files that were compared.")]
+
+
+class Pending(JsonObject):
+    """The rows handed out that have no label yet, in order."""
+
+    rows: Annotated[list[Count], about("Their numbers, from 0 on.", extra_json_schema=UNIQUE)]
+    lower: Annotated[list[Count], about("The position of the first label of each set.")]
+    upper: Annotated[list[Count], about("The position of the last label of each set.")]
+
+
+class OnlineDocument(shared.DocumentOfLoss):
+    """A saved run of an online controller, as OnlineRiskController.save writes it."""
+
+    name: ClassVar = "ordinalrisk online controller"
+    version: ClassVar = 2
+    older: ClassVar = {  # each row was settled before the next one was handed out
+        1: (
+            {"pending": {"rows": [], "lower": [], "upper": []}, "most_pending": 0},
+            lambda saved: replace(saved, most_pending=min(1, saved.n_rows)),
+        )
+    }
+
+    growth: Annotated[shared.Growth, about("The growth rule of sets.")]
+    alpha: Annotated[PositiveNumber, about("The level that bounds the mean loss over time.")]
+    rate: Annotated[shared.Share, about("How far a row moves the threshold.")]
+    n_rows: Annotated[Count, about("The rows handed out so far, pending rows included.")]
+    total_loss: Annotated[Ratio, about("The sum of the losses of the settled rows, exactly.")]
+    start: Annotated[Whole, about("Where the run started, in whole parts of the scale.")]
+    place: Annotated[int, about("Where it is now. It can be below 0: sets are full there.")]
+    theta: Annotated[_Hexadecimal, about("The same place, from 0 (full sets) to 1 (single labels).")]
+    pending: Annotated[Pending, about("The rows handed out that have no label yet, in order.")]
+    most_pending: Annotated[Count, about("The largest number of rows that were pending at once so far.")]
+
+
+def run_settings(
+    path: FilePath, saved: MonitorDocument | OnlineDocument
+) -> tuple[IntervalLoss, Classes, Number]:
+    """Read the loss, the labels and ``alpha``."""
+    loss, classes, costs = saved.loss_on_classes(path)
+    with naming(path, "alpha"):
+        alpha = from_json(saved.alpha)
+        checked_alpha(as_fraction(alpha), costs.bound)
+    return loss, classes, alpha

@@ -1,0 +1,376 @@
+"""A test for a drift of scores: whether new rows are as certain as the calibration rows, without labels."""
+
+from __future__ import annotations
+
+import secrets
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ordinalrisk.calibration.confidence_bounds import checked_delta
+from ordinalrisk.calibration.score_counts import (
+    Counts,
+    mean_uncertainty,
+    no_scores,
+    score_bins,
+)
+from ordinalrisk.growth.rules import require_valid
+from ordinalrisk.inputs.labels import as_classes
+from ordinalrisk.inputs.matrix import as_matrix
+from ordinalrisk.inputs.numbers import as_fraction, as_number, checked_seed, from_json, to_json
+from ordinalrisk.inputs.random_rows import generator_at
+from ordinalrisk.prediction.predictor import require_columns
+from ordinalrisk.saving.document_with_digests import FilePath, naming, require
+from ordinalrisk.saving.run_documents import DriftDocument, WatchedFile
+from ordinalrisk.saving.shared_fields import saved_counts, saved_names
+from ordinalrisk.sequential.bets import LARGEST_WEALTH, evidence_after, wealth_after
+from ordinalrisk.sequential.state import remember
+
+if TYPE_CHECKING:
+    from ordinalrisk.controller import RiskController
+
+Floats = NDArray[np.float64]
+
+_SEED_BITS = 53
+_DOWN = 1 - 2.0**-48
+_SLOPES = (-0.8, -0.4, -0.2, 0.2, 0.4, 0.8)
+_CURVATURES = (-0.8, -0.4, 0.4, 0.8)
+N_BETS = len(_SLOPES) + len(_CURVATURES)
+
+
+class ScoreDrift:
+    r"""An alarm for new rows with other scores than the calibration rows, false with probability ``delta``.
+
+    It needs no labels. Of each row it looks at the uncertainty, one minus the largest probability, and tests
+
+        the new rows are exchangeable with the calibration rows.
+
+    You may look after every row: the probability of ever raising the alarm although this is true is at most
+    ``delta``. The guarantee needs exchangeable rows, so an alarm says that it may no longer hold. It does
+    not say that it is broken: see :class:`RiskMonitor` for that. No alarm proves nothing either: the labels
+    may have changed while the scores look as before.
+
+    The conformal p-value of a row is the share of rows so far, calibration rows and the row itself included,
+    that are at least as uncertain, where a coin decides about ties:
+
+    .. math:: p = \frac{\#\{u_i > u\} + U\,\#\{u_i = u\}}{n}, \quad U \sim \text{uniform on } [0, 1]
+
+    Such p-values are independent and uniform if rows are exchangeable. Bets on their mean and their spread
+    start with a total wealth of 1, and the alarm is raised when it reaches :math:`1 / \delta`.
+
+    Parameters
+    ----------
+    controller : RiskController
+        Calibrated by row and without weights.
+    delta : number
+        The probability of a false alarm, between 0 and 1.
+    random_state : int, optional
+        The seed of the coins; by default it is drawn at random, and saved.
+
+    Attributes
+    ----------
+    alarm_ : bool
+        Whether the alarm was raised, now or before.
+    alarm_row_ : int or None
+        The row at which it was raised, the first new row being 1.
+    rise_row_ : int or None
+        The row after which the evidence was lowest before the alarm: about where the drift began.
+    evidence_ : float
+        The wealth of the bets now, from a start of 1; at most 1e300.
+    p_value_ : float
+        One over the largest evidence so far: a valid p-value at any time.
+    n_rows_ : int
+        The number of new rows so far.
+    uncertainty_, calibrated_uncertainty_ : float
+        The mean uncertainty of the new rows and of the calibration rows, up to 1 % of it.
+    files_ : list of WatchedFile
+        The files that were compared, by number of rows and fingerprint; see :meth:`remember`.
+
+    Notes
+    -----
+    New rows join the rows that later ones are compared with. So a drift is found soon after it begins, or
+    not at all if it is slower than rows come in, and an alarm stays.
+
+    All rows are compared together: if the calibration has groups, a new mix of groups is a drift too.
+
+    Uncertainties are compared in narrow bins: 64 for each halving, down to 2^-16.
+
+    References
+    ----------
+    Vovk, Nouretdinov, Gammerman. Testing exchangeability on-line. ICML 2003.
+
+    Vovk et al. Retrain or not retrain: conformal test martingales for change-point detection. COPA 2021.
+
+    Examples
+    --------
+    The model becomes less certain:
+
+    >>> from ordinalrisk import RiskController
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.dirichlet([8, 2, 1], 1500)
+    >>> controller = RiskController(alpha=0.2).calibrate(proba[:500], [0, 0, 0, 1, 2] * 100)
+    >>> drift = ScoreDrift(controller, delta=0.01, random_state=0)
+    >>> drift.update(proba[500:])
+    False
+    >>> drift.update(rng.dirichlet([4, 2, 1], 500))
+    True
+    >>> drift
+    ScoreDrift(delta=0.01): alarm at row 10..., p-value ... after 1500 rows, mean uncertainty 0.3..., when
+    calibrating 0.2...
+    """
+
+    def __init__(self, controller: RiskController, delta: Any = 0.01, *, random_state: Any = None) -> None:
+        calibration = getattr(controller, "calibration_", None)
+        if calibration is None:
+            raise ValueError("ScoreDrift needs a calibrated RiskController; call calibrate(proba, y) first.")
+        if calibration.score_counts is None:
+            why = (
+                "its rows have weights, since the new ones are expected to differ"
+                if calibration.shift is not None
+                else "its rows come from clusters, so they are not exchangeable one by one"
+                if calibration.unit == "cluster"
+                else "it was saved by an earlier version; calibrate again"
+            )
+            raise ValueError(f"The scores of this calibration can't be compared: {why}.")
+        seed = secrets.randbits(_SEED_BITS) if random_state is None else checked_seed(random_state)
+        self._begin(calibration.classes, calibration.score_counts, calibration.data_blake3, delta, seed)
+
+    def _begin(self, classes: Any, calibrated: Counts, data_blake3: str, delta: Any, seed: int) -> None:
+        self.delta = as_number(delta, "delta")
+        checked_delta(self.delta)
+        self.classes_, self.data_blake3_, self.random_state = classes, data_blake3, seed
+        self._calibrated, self._seen = calibrated, no_scores()
+        self._needed = float(1 / as_fraction(self.delta))
+        self._wealth: Floats = np.zeros(N_BETS)
+        self._peak, self._lowest = 1.0, (0, 1.0)  # rows and evidence
+        self.n_rows_ = 0
+        self.alarm_row_: int | None = None
+        self.rise_row_: int | None = None
+        self.files_: list[WatchedFile] = []
+
+    @property
+    def alarm_(self) -> bool:
+        return self.alarm_row_ is not None
+
+    @property
+    def evidence_(self) -> float:
+        return float(evidence_after(self._wealth, self.n_rows_)) if self.n_rows_ else 1.0
+
+    @property
+    def p_value_(self) -> float:
+        return 1 / self._peak
+
+    @property
+    def uncertainty_(self) -> float:
+        return mean_uncertainty(self._seen)
+
+    @property
+    def calibrated_uncertainty_(self) -> float:
+        return mean_uncertainty(self._calibrated)
+
+    def update(self, proba: Any) -> bool:
+        """Compare new rows, in the order in which they come.
+
+        Any cut of rows into batches gives the same state, bit for bit. Nothing has changed if there is an
+        error.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n, K)
+            Class probabilities, as for :meth:`RiskController.predict_set`.
+
+        Returns
+        -------
+        bool
+            Whether the alarm was raised, now or before.
+
+        Examples
+        --------
+        >>> from ordinalrisk import RiskController
+        >>> controller = RiskController(alpha=0.2).calibrate([[0.6, 0.4], [0.3, 0.7]] * 20, [0, 1] * 20)
+        >>> drift = ScoreDrift(controller, random_state=0)
+        >>> drift.update([[0.7, 0.3]])
+        False
+        >>> round(drift.calibrated_uncertainty_, 2), round(drift.uncertainty_, 1)
+        (0.35, 0.3)
+        """
+        matrix = as_matrix(proba)
+        require_columns(proba, matrix.shape[1], self.classes_)
+        require_valid(matrix)
+        coins = generator_at(self.n_rows_, self.random_state).random(len(matrix))
+        bins, all_rows = score_bins(matrix).tolist(), self._calibrated + self._seen
+        n_rows = int(all_rows.sum())
+        for place, coin in zip(bins, coins.tolist(), strict=True):
+            all_rows[place] += 1
+            n_rows += 1
+            above = int(all_rows[place + 1 :].sum())
+            self._bet((above + coin * int(all_rows[place])) / n_rows)
+        self._seen = all_rows - self._calibrated
+        return self.alarm_
+
+    def _bet(self, p_value: float) -> None:
+        row = self.n_rows_ = self.n_rows_ + 1
+        self._wealth = wealth_after(self._wealth, bet_factors(p_value), row)
+        evidence = float(evidence_after(self._wealth, row))
+        if self.alarm_row_ is None:
+            if evidence < self._lowest[1]:
+                self._lowest = row, evidence
+            if evidence >= self._needed:
+                self.alarm_row_, self.rise_row_ = row, self._lowest[0] + 1
+        self._peak = max(self._peak, evidence)
+
+    def remember(self, fingerprint: str, n_rows: int, *, again: bool = False) -> None:
+        """Keep the fingerprint of rows that are compared, and refuse rows that were compared before.
+
+        The command ``ordinalrisk drift`` does so for each file. Call it before :meth:`update`.
+
+        Parameters
+        ----------
+        fingerprint : str
+            64 hexadecimal digits, such as a SHA-256 of the file.
+        n_rows : int
+            The number of rows.
+        again : bool
+            Accept rows that were compared before.
+
+        Examples
+        --------
+        >>> from ordinalrisk import RiskController
+        >>> controller = RiskController(alpha=0.2).calibrate([[0.6, 0.4], [0.3, 0.7]] * 20, [0, 1] * 20)
+        >>> drift = ScoreDrift(controller)
+        >>> drift.remember("0" * 64, 100)
+        >>> drift.files_[0].n_rows
+        100
+        """
+        remember(self.files_, fingerprint, n_rows, again)
+
+    def save(self, path: FilePath) -> None:
+        """Write the state to a JSON file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+            Path of the file. An existing file is replaced.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from ordinalrisk import RiskController
+        >>> controller = RiskController(alpha=0.2).calibrate([[0.6, 0.4], [0.3, 0.7]] * 20, [0, 1] * 20)
+        >>> drift = ScoreDrift(controller)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     drift.save(f"{folder}/drift.json")
+        ...     same = ScoreDrift.load(f"{folder}/drift.json")
+        >>> new = [[0.5, 0.5]] * 10
+        >>> same.update(new) == drift.update(new), same.evidence_ == drift.evidence_
+        (True, True)
+        """
+        row, evidence = self._lowest
+        DriftDocument.write(
+            {
+                "classes": saved_names(self.classes_.tolist()),
+                "delta": to_json(self.delta),
+                "data_blake3": self.data_blake3_,
+                "seed": self.random_state,
+                "n_rows": self.n_rows_,
+                "calibrated": saved_counts(self._calibrated),
+                "seen": saved_counts(self._seen),
+                "wealth": [part.hex() for part in self._wealth.tolist()],
+                "peak": self._peak.hex(),
+                "lowest": {"n_rows": row, "evidence": evidence.hex()},
+                "alarm_row": self.alarm_row_,
+                "rise_row": self.rise_row_,
+                "files": [{"n_rows": file.n_rows, "blake3": file.blake3} for file in self.files_],
+            },
+            path,
+        )
+
+    @classmethod
+    def load(cls, path: FilePath) -> ScoreDrift:
+        """Read what :meth:`save` wrote; the test goes on as if it had never been interrupted, bit for bit.
+
+        Parameters
+        ----------
+        path : path
+            Path of the file.
+
+        Returns
+        -------
+        ScoreDrift
+            In the state that was saved.
+
+        Raises
+        ------
+        ValueError
+            If the file was cut, edited or written by another schema; the message names the field.
+
+        Examples
+        --------
+        See :meth:`save`.
+
+        >>> ScoreDrift.load("nowhere.json")
+        Traceback (most recent call last):
+        ...
+        FileNotFoundError: [Errno 2] No such file or directory: 'nowhere.json'
+        """
+        saved, field = DriftDocument.read(path), partial(naming, path)
+        drift = cls.__new__(cls)
+        with field("classes"):
+            classes = as_classes(saved.classes)
+        with field("calibrated"):
+            calibrated = saved.calibrated.dense()
+            require(bool(calibrated.any()), "must have rows")
+        with field("delta"):
+            delta = from_json(saved.delta)
+            drift._begin(classes, calibrated, saved.data_blake3, delta, 0)
+        with field("seed"):
+            drift.random_state = checked_seed(saved.seed)
+        with field("seen"):
+            drift._seen = saved.seen.dense()
+            require(int(drift._seen.sum()) == saved.n_rows, "must count each row once")
+        drift.n_rows_, drift.files_ = saved.n_rows, [*saved.files]
+        with field("wealth"):
+            drift._wealth = np.array([float.fromhex(part) for part in saved.wealth])
+            require(drift._wealth.shape == (N_BETS,), "must have a number for each bet")
+            require(bool((drift._wealth <= LARGEST_WEALTH).all()), f"must be at most {LARGEST_WEALTH}")
+            require(drift.n_rows_ > 0 or not drift._wealth.any(), "must be 0 before the first row")
+        with field("peak"):
+            drift._peak = float.fromhex(saved.peak)
+            require(
+                max(1.0, drift.evidence_) <= drift._peak <= LARGEST_WEALTH, "must be the largest evidence"
+            )
+        with field("lowest"):
+            drift._lowest = saved.lowest.n_rows, float.fromhex(saved.lowest.evidence)
+            require(drift._lowest[0] <= drift.n_rows_, "must be one of the rows")
+            require(0 < drift._lowest[1] <= 1, "must be at most the evidence at the start")
+        with field("alarm_row"):
+            drift.alarm_row_ = saved.alarm_row
+            require((drift.alarm_row_ or 0) <= drift.n_rows_, "must be one of the rows")
+            require(drift.alarm_ == (drift._peak >= drift._needed), "must be there if the alarm was raised")
+        with field("rise_row"):
+            drift.rise_row_ = saved.rise_row
+            expected = drift._lowest[0] + 1 if drift.alarm_ else None
+            require(drift.rise_row_ == expected, "must follow the row of the lowest evidence")
+        return drift
+
+    def __repr__(self) -> str:
+        text = f"ScoreDrift(delta={self.delta!r})"
+        if not self.n_rows_:
+            return text
+        state = f"alarm at row {self.alarm_row_}" if self.alarm_ else "no alarm"
+        return (
+            f"{text}: {state}, p-value {self.p_value_:.3g} after {self.n_rows_} rows, mean uncertainty "
+            f"{self.uncertainty_:.4g}, when calibrating {self.calibrated_uncertainty_:.4g}"
+        )
+
+
+def bet_factors(p_value: float) -> Floats:
+    """Return by how much each bet multiplies its wealth: 1 on average for a uniform p-value, just below.
+
+    Bets on the mean have the factor ``1 + s (2 p - 1)``, bets on the spread ``1 + s (6 p^2 - 6 p + 1)``.
+    """
+    slope, curvature = 2 * p_value - 1, 6 * p_value * (p_value - 1) + 1
+    factors = [1 + s * slope for s in _SLOPES] + [1 + s * curvature for s in _CURVATURES]
+    return np.array(factors) * _DOWN

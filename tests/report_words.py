@@ -1,0 +1,9 @@
+"""Sentences of a report, by the public way to them."""
+
+from ordinalrisk.report import summarise
+
+
+def headline(controller, proba, y):
+    """The promise as a report on these rows words it."""
+    summary = summarise(controller, proba, y)
+    return summary["stops"][summary["start"]]["headline"]
