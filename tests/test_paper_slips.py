@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from pages import ROOT
+from pages import ROOT, blocks
 from strategies import LOSSES, RULE_NAMES, exact_losses
 from unchecked import UNCHECKED
 
@@ -15,6 +15,7 @@ from benchmarks import literal, slips
 pytestmark = UNCHECKED
 
 NOTE = ROOT / "docs" / "design" / "paper-slips.md"
+WALK = ROOT / "docs" / "reading_the_paper.md"
 
 
 def paper_sets(proba, loss, thresholds):
@@ -124,3 +125,28 @@ def test_the_shortest_sets_are_not_nested():
         around = [first for first in range(6 - size) if first <= 2 < first + size]
         best[size] = max(around, key=lambda first: f[first : first + size].sum())
     assert best == {2: 2, 3: 0}
+
+
+def test_the_walk_through_the_paper_shows_each_slip(capsys):
+    exec("\n".join(blocks(WALK, "python")), {})
+    shown = capsys.readouterr().out
+    for line in (
+        "as printed: (0, 2)\nwith the sum at 0.5: [1]",
+        "the sum ends at 0.27 and has to reach 0.5",
+        "paper [1 2 3 4]\nfrontier [2 3 4]",
+        "best of 2 labels: [2, 3]\nbest of 3 labels: [0, 1, 2]",
+        "Algorithm 2 misses: 10\nthe exact threshold misses: 9",
+        "as printed: -0.1\ndivided: 0.125",
+        "printed bound: 0.198\nsingle labels: True",
+    ):
+        assert line in shown
+
+
+def test_its_set_sizes_are_those_of_the_reproduction():
+    text = " ".join(WALK.read_text(encoding="utf-8").split())
+    needs = r'`"paper"` needs (\d\.\d+) labels, `"adaptive"` (\d\.\d+) and `"frontier"` (\d\.\d+)'
+    sizes = re.search(needs, text)
+    measured = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    softmax = measured.split("each growth rule, softmax scores:")[1]
+    row = re.search(r"(?m)^\| S2 weight i on class i \| 0\.02 \|(.*)\|$", softmax)[1]
+    assert [cell.strip() for cell in row.split("|")][1::2] == [*sizes.groups()]
