@@ -1036,7 +1036,7 @@ def test_the_remedy_fits_what_it_looks_like(rows, remedy):
 
 def test_metrics_say_what_they_take(draw):
     _, y = draw()
-    with pytest.raises(ValueError, match="labels first and then an IntervalSet; got a ndarray"):
+    with pytest.raises(ValueError, match="sets must be an IntervalSet; got a ndarray. Pass the labels first"):
         orisk.metrics.coverage(y, y)
 
 

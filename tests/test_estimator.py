@@ -280,7 +280,7 @@ def test_calibration_size_must_be_a_share_or_a_number(size):
 
 @pytest.mark.parametrize(("size", "asked"), [(400, 400), (0.999, 400), (1000, 1000)])
 def test_calibration_size_must_leave_rows_to_train_on(size, asked):
-    with pytest.raises(ValueError, match=f"hold out {asked} of 400 rows and leave none to train on"):
+    with pytest.raises(ValueError, match=f"hold out {asked} of 400 rows and leave none for training"):
         OrdinalRiskClassifier(LogisticRegression(), calibration_size=size).fit(*ordinal_data())
 
 
