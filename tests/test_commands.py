@@ -643,7 +643,7 @@ def test_wrong_parameters_are_wrong_usage(options, line, files):
         (["--point", "given"], "--point given: point labels can't be given in a file."),
         (["--alpha", "4"], "--alpha must lie strictly between 0 and the largest loss, 1; got 4."),
         (["--classes", ""], "--classes names no label; write all labels in order: None,Mild,Severe."),
-        (["--classes", "a,b,b,c"], "classes must be distinct; 'b' is there more than once."),
+        (["--classes", "a,b,b,c"], "classes must be distinct; 'b' is listed more than once."),
     ],
 )
 def test_a_loss_that_makes_no_sense_is_wrong_usage(options, line, files):

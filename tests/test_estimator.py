@@ -221,8 +221,8 @@ def test_sizes_of_clusters_do_not_decide_how_many_are_held_out(size, n_held_out)
         model.set_params(calibration_size=8).fit(numbered_rows(len(y)), y, clusters=clusters)
 
 
-TRAINING = "the model gives them probability 0, and sets may miss nearly every new row that has one"
-CALIBRATION = "the calibration measures nothing about them"
+TRAINING = "the model gives them probability 0, and sets may miss nearly every new row with such a label"
+CALIBRATION = "the calibration can't measure how often sets miss them"
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_labels_that_one_part_lacks_are_named(only_calibrate, only_train, messag
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         model.fit(numbered_rows(80), y)
-    remedy = " Add rows that have them, or merge each of them with a neighbour."
+    remedy = " Add rows with these labels, or merge each of them with a neighbour."
     assert [str(each.message) for each in warned] == [message + remedy for message in messages]
     assert all(each.category is UserWarning and each.filename == __file__ for each in warned)
     proba = model.predict_ordered_proba(numbered_rows(1))[0]
@@ -408,10 +408,10 @@ def test_probabilities_stay_sorted_for_scikit_learns_scores():
 def test_text_in_alphabetical_order_is_warned_of():
     X, y = ordinal_data(labels=SEVERITY)
     model = OrdinalRiskClassifier(LogisticRegression(), random_state=0)
-    with pytest.warns(UserWarning, match=r"alphabetical order, \['Mild', 'Moderate', .*classes="):
+    with pytest.warns(UserWarning, match=r"alphabetical order: \['Mild', 'Moderate', .*classes="):
         model.fit(X, y)
     frozen = OrdinalRiskClassifier(FrozenEstimator(model.estimator_))
-    with pytest.warns(UserWarning, match=r"alphabetical order, \['Mild', 'Moderate', .*classes="):
+    with pytest.warns(UserWarning, match=r"alphabetical order: \['Mild', 'Moderate', .*classes="):
         frozen.calibrate(X, y)
 
 
