@@ -545,7 +545,7 @@ def test_metadata_is_routed_to_what_requests_it():
         asking = PriorClassifier().set_fit_request(sample_weight="trust", note=False)
         inner = OrdinalRiskClassifier(asking, random_state=0).fit(X, y, trust=weight).estimator_
         assert np.array_equal(inner.sample_weight_, inner.trained_rows_ / 7)
-        assert OrdinalRiskClassifier(asking).fit(X, y).estimator_.sample_weight_ is None
+        assert OrdinalRiskClassifier(asking, random_state=0).fit(X, y).estimator_.sample_weight_ is None
         with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
             OrdinalRiskClassifier(PriorClassifier()).fit(X, y, sample_weight=weight)
 
