@@ -632,7 +632,7 @@ def test_wrong_parameters_are_wrong_usage(options, line, files):
         ),
         (
             ["--loss", "divergence", "--positions", "1,3,2,4"],
-            "positions must increase strictly; 3 at 1 is",
+            "positions must increase strictly; positions[1] is 3",
         ),
         (
             ["--loss", "nope"],
@@ -762,7 +762,7 @@ def test_costs_of_whole_numbers_can_have_whole_numbers_as_names(files, rows, tmp
         ("0,2,1,1\n1,0,1,1\n1,1,0,1\n1,1,1,0\n", "Row 0 of the cost table decreases away from its diagonal"),
         (
             "0,0,0,0\n" * 4,
-            "CostTableLoss(table=[[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]) costs",
+            "All costs of CostTableLoss(table=[[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]) are 0",
         ),
     ],
 )

@@ -410,7 +410,9 @@ LABELS = {
     ids=lambda labels: type(labels).__name__,
 )
 def test_complex_numbers_and_bytes_are_no_labels(labels):
-    with pytest.raises(ValueError, match=r"y\[\d\] is .*, which (can't be a label|is not one of the classes)"):
+    with pytest.raises(
+        ValueError, match=r"y\[\d\] is .*, which (can't be a label|is not one of the classes)"
+    ):
         RiskController(alpha=0.3).calibrate(PROBA[:3, :3] * 0 + 1 / 3, labels)
     with pytest.raises(ValueError, match="1j can't be a label"):
         RiskController(classes=[0, 1, 1j]).calibrate(PROBA[:3, :3] * 0 + 1 / 3, [0, 1, 1])
