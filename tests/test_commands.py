@@ -632,7 +632,7 @@ def test_wrong_parameters_are_wrong_usage(options, line, files):
         ),
         (
             ["--loss", "divergence", "--positions", "1,3,2,4"],
-            "positions must increase strictly; 3 at 1 is",
+            "positions must increase strictly; positions[1] is 3",
         ),
         (
             ["--loss", "nope"],
@@ -643,7 +643,7 @@ def test_wrong_parameters_are_wrong_usage(options, line, files):
         (["--point", "given"], "--point given: point labels can't be given in a file."),
         (["--alpha", "4"], "--alpha must lie strictly between 0 and the largest loss, 1; got 4."),
         (["--classes", ""], "--classes names no label; write all labels in order: None,Mild,Severe."),
-        (["--classes", "a,b,b,c"], "classes must be distinct; 'b' is there more than once."),
+        (["--classes", "a,b,b,c"], "classes must be distinct; 'b' is listed more than once."),
     ],
 )
 def test_a_loss_that_makes_no_sense_is_wrong_usage(options, line, files):
@@ -762,7 +762,7 @@ def test_costs_of_whole_numbers_can_have_whole_numbers_as_names(files, rows, tmp
         ("0,2,1,1\n1,0,1,1\n1,1,0,1\n1,1,1,0\n", "Row 0 of the cost table decreases away from its diagonal"),
         (
             "0,0,0,0\n" * 4,
-            "CostTableLoss(table=[[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]) costs",
+            "All costs of CostTableLoss(table=[[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]) are 0",
         ),
     ],
 )

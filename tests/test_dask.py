@@ -521,9 +521,9 @@ def test_everything_must_be_in_parts_or_nothing(rows):
             match=rf"^{name} must be a dask collection like proba, cut in the same places; got a ndarray\.",
         ):
             calibrate(lazy, y if name == "y" else lazy_y, RiskController(growth=growth), **extras)
-    with pytest.raises(ValueError, match=r"y is a dask collection. .* pass y\.compute\(\)"):
+    with pytest.raises(ValueError, match=r"y is a dask collection, .* pass y\.compute\(\)"):
         calibrate(proba, lazy_y)
-    with pytest.raises(ValueError, match=r"groups is a dask collection. .* pass groups\.compute\(\)"):
+    with pytest.raises(ValueError, match=r"groups is a dask collection, .* pass groups\.compute\(\)"):
         calibrate(proba, y, groups=lazy_y)
     controller = calibrate(proba, y)
     with pytest.raises(ValueError, match="y must be a dask collection like proba"):

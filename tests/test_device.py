@@ -410,7 +410,7 @@ def test_online_sets_are_where_the_rows_are_and_settle_on_the_host():
 
 
 def test_labels_on_the_device_need_rows_there():
-    with pytest.raises(ValueError, match=r"^y is on device .*, but the rows are not; move it with y\.cpu"):
+    with pytest.raises(ValueError, match=r"^y is on device .*, but proba is not; move it with y\.cpu"):
         RiskController(alpha=0.3).calibrate(PROBA, on(Y))
 
 

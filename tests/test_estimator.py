@@ -221,8 +221,8 @@ def test_sizes_of_clusters_do_not_decide_how_many_are_held_out(size, n_held_out)
         model.set_params(calibration_size=8).fit(numbered_rows(len(y)), y, clusters=clusters)
 
 
-TRAINING = "the model gives them probability 0, and sets may miss nearly every new row that has one"
-CALIBRATION = "the calibration measures nothing about them"
+TRAINING = "the model gives them probability 0, and sets may miss nearly every new row with such a label"
+CALIBRATION = "the calibration can't measure how often sets miss them"
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_labels_that_one_part_lacks_are_named(only_calibrate, only_train, messag
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         model.fit(numbered_rows(80), y)
-    remedy = " Add rows that have them, or merge each of them with a neighbour."
+    remedy = " Add rows with these labels, or merge each of them with a neighbour."
     assert [str(each.message) for each in warned] == [message + remedy for message in messages]
     assert all(each.category is UserWarning and each.filename == __file__ for each in warned)
     proba = model.predict_ordered_proba(numbered_rows(1))[0]
@@ -280,7 +280,7 @@ def test_calibration_size_must_be_a_share_or_a_number(size):
 
 @pytest.mark.parametrize(("size", "asked"), [(400, 400), (0.999, 400), (1000, 1000)])
 def test_calibration_size_must_leave_rows_to_train_on(size, asked):
-    with pytest.raises(ValueError, match=f"hold out {asked} of 400 rows and leave none to train on"):
+    with pytest.raises(ValueError, match=f"hold out {asked} of 400 rows and leave none for training"):
         OrdinalRiskClassifier(LogisticRegression(), calibration_size=size).fit(*ordinal_data())
 
 
@@ -408,10 +408,10 @@ def test_probabilities_stay_sorted_for_scikit_learns_scores():
 def test_text_in_alphabetical_order_is_warned_of():
     X, y = ordinal_data(labels=SEVERITY)
     model = OrdinalRiskClassifier(LogisticRegression(), random_state=0)
-    with pytest.warns(UserWarning, match=r"alphabetical order, \['Mild', 'Moderate', .*classes="):
+    with pytest.warns(UserWarning, match=r"alphabetical order: \['Mild', 'Moderate', .*classes="):
         model.fit(X, y)
     frozen = OrdinalRiskClassifier(FrozenEstimator(model.estimator_))
-    with pytest.warns(UserWarning, match=r"alphabetical order, \['Mild', 'Moderate', .*classes="):
+    with pytest.warns(UserWarning, match=r"alphabetical order: \['Mild', 'Moderate', .*classes="):
         frozen.calibrate(X, y)
 
 
@@ -545,7 +545,7 @@ def test_metadata_is_routed_to_what_requests_it():
         asking = PriorClassifier().set_fit_request(sample_weight="trust", note=False)
         inner = OrdinalRiskClassifier(asking, random_state=0).fit(X, y, trust=weight).estimator_
         assert np.array_equal(inner.sample_weight_, inner.trained_rows_ / 7)
-        assert OrdinalRiskClassifier(asking).fit(X, y).estimator_.sample_weight_ is None
+        assert OrdinalRiskClassifier(asking, random_state=0).fit(X, y).estimator_.sample_weight_ is None
         with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
             OrdinalRiskClassifier(PriorClassifier()).fit(X, y, sample_weight=weight)
 

@@ -37,9 +37,7 @@ def changed(values, row, value):
 @pytest.mark.parametrize("name", ["groups", "clusters"])
 @pytest.mark.parametrize("missing", [None, math.nan, pd.NA, pd.NaT], ids=repr)
 def test_a_row_without_group_or_cluster_is_located(name, missing):
-    with pytest.raises(
-        ValueError, match=rf"{name}\[7\] is missing; every row needs one: fill it in, or leave"
-    ):
+    with pytest.raises(ValueError, match=rf"{name}\[7\] is missing; fill it in, or leave"):
         orisk.RiskController().calibrate(PROBA, Y, **{name: changed(GROUPS, 7, missing)})
 
 
@@ -86,7 +84,7 @@ def test_weights_that_are_none_are_an_error(weights, message):
     [
         ([1, 1, 1], r"class_ratios must have one ratio for each of the 5 classes; got 3"),
         ([0] * K, "class_ratios is 0 for every class; at least one must be positive"),
-        ([1, 1, -0.5, 1, 1], r"class_ratios of 2 is negative: -0.5; a ratio of shares is 0 or larger"),
+        ([1, 1, -0.5, 1, 1], r"class_ratios of 2 is -0.5; a ratio of shares must be at least 0"),
         ([1, 1, math.nan, 1, 1], "class_ratios must be a finite number"),
         ([1, 1, math.inf, 1, 1], "class_ratios must be a finite number"),
         ([1, 1, "x", 1, 1], "class_ratios must be a finite number"),
@@ -524,7 +522,7 @@ def test_options_that_mean_nothing_are_refused(options, message):
 
 @pytest.mark.parametrize("weights", [2, "balanced", [[1, 1], [1, 1]]], ids=str)
 def test_class_ratios_of_a_wrong_type_are_refused(draw, weights):
-    with pytest.raises(ValueError, match="class_ratios must be a ratio for each class, or a mapping"):
+    with pytest.raises(ValueError, match="class_ratios must be a sequence with a ratio for each class"):
         orisk.RiskController(alpha=0.2).calibrate(*draw(200, 4), class_ratios=weights)
 
 

@@ -164,7 +164,7 @@ def test_many_small_tables_take_as_long_as_the_first():
         (lambda: DivergenceLoss(100, [0, "1e1000"]).bound(2), "costs have too many digits.*at most 20000"),
         (lambda: DivergenceLoss(99.5, [0, 1, "1e-1000"][::2]).bound(2), "costs have too many digits"),
         (lambda: WeightedLoss([Fraction(1, 10**4000 + i) for i in range(30)]).bound(30), "too many digits"),
-        (lambda: WeightedLoss(["1e-1000", *[1] * 4_999]).bound(5_000), "3322 bits each, at most 85"),
+        (lambda: WeightedLoss(["1e-1000", *[1] * 4_999]).bound(5_000), "3322 bits each, but at most 85"),
         (lambda: DivergenceLoss(100, np.arange(2_000) / 7).bound(2_000), "too many digits"),
         (lambda: CostTableLoss(WIDE_COST), "too many digits"),
         (lambda: CostTableLoss([[0, 1], [-(2**100), 0]]), "Row 1 of the cost table decreases"),

@@ -404,8 +404,8 @@ def test_what_is_no_loss_is_an_error(loss):
         ({"over": -0.5}, r"must not be negative; got 1 and -0\.5"),
         ({"under": 0, "over": 0}, "both zero"),
         ({"under": math.nan}, "under must be a finite number"),
-        ({"positions": [0, 0]}, "increase strictly; 0 at 0 is followed by 0"),
-        ({"positions": [0, 2, 1]}, "increase strictly; 2 at 1 is followed by 1"),
+        ({"positions": [0, 0]}, r"increase strictly; positions\[0\] is 0, then 0"),
+        ({"positions": [0, 2, 1]}, r"increase strictly; positions\[1\] is 2, then 1"),
         ({"positions": [0.3, Fraction(3, 10)]}, "increase strictly"),
         ({"positions": [0, math.inf]}, r"positions\[1\] must be a finite number; got inf"),
         ({"positions": [0, math.nan]}, r"positions\[1\] must be a finite number; got nan"),
@@ -447,7 +447,7 @@ def test_a_bad_table_is_an_error(table, message):
 @pytest.mark.parametrize("normalize", [True, False])
 def test_a_table_of_zeros_is_an_error(normalize):
     loss = CostTableLoss([[0, 0], [0, 0]], normalize=normalize)
-    with pytest.raises(ValueError, match="some cost must be positive"):
+    with pytest.raises(ValueError, match="at least one must be positive"):
         loss.cost_table(2)
 
 

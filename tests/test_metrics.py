@@ -141,7 +141,7 @@ def test_missing_labels_are_an_error(name):
 @pytest.mark.parametrize("name", OF_LABELS)
 def test_a_missing_label_is_an_error_with_its_row(name, missing):
     labels = pd.Series([*Y[:4], missing, Y[5]], dtype=object)
-    with pytest.raises(ValueError, match=r"y\[4\] is .* A label is missing there: leave the row out"):
+    with pytest.raises(ValueError, match=r"y\[4\] is .* The label is missing: leave the row out"):
         getattr(metrics, name)(labels, SETS)
 
 

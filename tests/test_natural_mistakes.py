@@ -93,7 +93,10 @@ WRONG_ORDER = {
         lambda: calibrate(PROBA, TEXT, classes=sorted(NAMES)),
         "in another order: if they stood for 'very poor', 'poor', 'fair'",
     ),
-    "text labels without their order": (lambda: model().fit(X, TEXT), "The labels are text and are in alpha"),
+    "text labels without their order": (
+        lambda: model().fit(X, TEXT),
+        "The labels are text, so they are taken in alpha",
+    ),
     "labels of shuffled rows": (
         lambda: calibrate(y=RNG.permutation(Y)),
         "no better than if the labels were shuffled",
@@ -134,13 +137,13 @@ def wide_in_text_order():
 # --- numbers on the wrong scale
 
 WRONG_SCALE = {
-    "percentages": (lambda: calibrate(PROBA * 100), "look like percentages, divide them by 100"),
+    "percentages": (lambda: calibrate(PROBA * 100), "look like percentages; divide them by 100"),
     "logits": (lambda: calibrate(LOGITS), r"If these are logits, pass softmax\(logits\)"),
     "positive logits": (lambda: calibrate(LOGITS - LOGITS.min()), "look like logits"),
     "log-probabilities": (lambda: calibrate(np.log(PROBA)), r"pass softmax\(logits\)"),
     "cumulative probabilities": (lambda: calibrate(PROBA.cumsum(axis=1)), "look cumulative"),
     "a sigmoid for each class": (lambda: calibrate(1 / (1 + np.exp(-LOGITS))), "sums to .* not to 1"),
-    "scores rounded to two digits": (lambda: calibrate(PROBA.round(2)), "not to 1: rescale"),
+    "scores rounded to two digits": (lambda: calibrate(PROBA.round(2)), "not to 1: if these are scores"),
     "hard predictions": (
         lambda: calibrate(np.eye(K)[PROBA.argmax(axis=1)]),
         "score of the true class is exactly 0",
@@ -183,8 +186,8 @@ WRONG_SCALE = {
 WRONG_SHAPE = {
     "transposed": (lambda: calibrate(PROBA.T), "pass proba.T"),
     "transposed, with classes": (lambda: calibrate(PROBA.T, TEXT, classes=NAMES), "pass proba.T"),
-    "labels in a column": (lambda: calibrate(y=Y[:, None]), r"Pass its one column: y.ravel\(\)"),
-    "labels in a frame": (lambda: calibrate(y=pd.DataFrame({"y": Y})), r"y.iloc\[:, 0\] of a pandas frame"),
+    "labels in a column": (lambda: calibrate(y=Y[:, None]), r"Pass its only column: y.ravel\(\)"),
+    "labels in a frame": (lambda: calibrate(y=pd.DataFrame({"y": Y})), r"y.iloc\[:, 0\] for a pandas frame"),
     "one-hot labels": (lambda: calibrate(y=np.eye(K)[Y]), r"pass y.argmax\(axis=1\)"),
     "scores of one row": (lambda: calibrate(PROBA[0], Y[:1]), r"For one row pass \[proba\]"),
     "the positive class alone": (
@@ -205,7 +208,7 @@ WRONG_SHAPE = {
     ),
     "labels as text": (lambda: calibrate(y=Y.astype(str)), r"Did you mean \d\?"),
     "labels with halves": (lambda: calibrate(y=Y + 0.5), "which is not one of the classes"),
-    "a label missing": (lambda: calibrate(y=np.where(Y == 0, np.nan, Y)), "A label is missing there"),
+    "a label missing": (lambda: calibrate(y=np.where(Y == 0, np.nan, Y)), "The label is missing"),
     "a label spelt otherwise": (
         lambda: calibrate(y=np.char.title(TEXT), classes=NAMES),
         "Did you mean 'good'",

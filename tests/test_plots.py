@@ -325,7 +325,7 @@ def test_too_few_rows_are_marked_at_the_left_edge(draw):
     ax = plot_risk_curve(calibrated(draw, n_rows=8))
     assert marks_of(ax) == [(0, 0, "<")]
     assert upright_lines(ax) == {}
-    assert key_of(ax)[0] == "alpha 0.1: full sets, 9 rows are needed"
+    assert key_of(ax)[0] == "alpha 0.1: full sets; 9 rows are needed"
     [band] = ax.patches
     assert (band.get_y(), band.get_y() + band.get_height()) == (0, pytest.approx(0.1))
     ax.figure.canvas.draw()
@@ -345,7 +345,7 @@ def test_single_labels_are_marked_at_the_right_edge(draw):
 def test_extra_alphas_may_have_infinite_thresholds_without_a_warning(draw):
     ax = plot_risk_curve(calibrated(draw), alphas=[0.001, 0.99])
     assert [shape for _, _, shape in marks_of(ax)] == ["o", "<", ">"]
-    assert key_of(ax)[1] == "alpha 0.001: full sets, 999 rows are needed"
+    assert key_of(ax)[1] == "alpha 0.001: full sets; 999 rows are needed"
 
 
 def test_a_curve_without_steps_is_level():
@@ -916,7 +916,7 @@ def test_true_classes_are_chosen_by_name_and_no_more_than_eight(draw):
     ]:
         with pytest.raises(ValueError, match=message):
             plot_risk_curve(controller, **wrong)
-    with pytest.raises(ValueError, match="groups was given, but the calibration has one curve"):
+    with pytest.raises(ValueError, match="The calibration has one curve for all groups"):
         plot_risk_curve(calibrated(draw), groups=["a"])
 
 
@@ -928,7 +928,7 @@ def test_classes_without_a_guarantee_say_so(draw):
             proba[keep], y[keep]
         )
     ax = plot_risk_curve(controller)
-    assert legend_texts(ax)[0] == "0: always in the set, 9 rows are needed"
+    assert legend_texts(ax)[0] == "0: always in the set; 9 rows are needed"
     assert len([line for line in ax.lines if line.get_drawstyle() == "steps-post"]) == 4
     assert list(level_lines(ax)) == [controller.alpha[k] for k in range(5)]
 
@@ -943,7 +943,7 @@ def test_the_band_of_delta_is_what_the_bound_keeps_back(loss, draw):
     assert (band.get_y(), band.get_y() + band.get_height()) == pytest.approx((curve.risk(threshold), 0.1))
     assert legend_texts(ax)[-1] == "margin of the bound"
     few = plot_risk_curve(calibrated_apart(draw, n_rows=12, parameters={"delta": 0.05}))
-    assert legend_texts(few)[0] == "alpha 0.1: full sets, 29 rows are needed"
+    assert legend_texts(few)[0] == "alpha 0.1: full sets; 29 rows are needed"
 
 
 def test_weighted_and_clustered_curves_are_means_of_what_counts(draw):

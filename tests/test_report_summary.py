@@ -856,16 +856,16 @@ def test_headlines_of_other_promises(draw):
     [
         (
             "coverage",
-            "Every miss costs 1, whatever the class and however far off it is: "
-            "the average loss is the share of cases whose set misses the truth.",
+            "Every miss costs 1, whatever the class and however far off: "
+            "the average loss is the share of rows with a set that misses the truth.",
         ),
         (
             orisk.WeightedLoss([1, 2, 3]),
-            "A miss costs by the true class, however far off it is: 1/3 for low, 2/3 for mid, 1 for high.",
+            "The cost of a miss depends only on the true class: 1/3 for low, 2/3 for mid, 1 for high.",
         ),
         (
             orisk.WeightedLoss([1, 2, 3], normalize=False),
-            "A miss costs by the true class, however far off it is: 1 for low, 2 for mid, 3 for high.",
+            "The cost of a miss depends only on the true class: 1 for low, 2 for mid, 3 for high.",
         ),
         (
             "divergence",

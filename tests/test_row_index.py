@@ -145,7 +145,9 @@ def test_another_order_is_an_error_that_says_how_to_align(call, right):
 @each_call
 def test_other_labels_are_a_warning(call, right):
     ((name, values),) = right.items()
-    with pytest.warns(UserWarning, match=rf"^{name} has another index than \w+: row 0 is 0 in {name} and"):
+    with pytest.warns(
+        UserWarning, match=rf"^The index of {name} differs from that of \w+: row 0 is 0 in {name} and"
+    ):
         call(**{name: values.reset_index(drop=True)})
 
 
@@ -159,7 +161,7 @@ def test_the_warning_is_at_the_line_of_the_caller():
         lambda: OrdinalRiskClassifier(LogisticRegression()).fit(FEATURES, LABELS.reset_index(drop=True)),
         lambda: orisk.compare(FRAME, LABELS.reset_index(drop=True), alphas=0.2, growths="frontier"),
     ):
-        with pytest.warns(UserWarning, match="another index") as caught:
+        with pytest.warns(UserWarning, match="^The index of") as caught:
             call()
         assert caught[0].filename == __file__
 
@@ -251,7 +253,7 @@ def test_another_order_of_a_dask_series_is_an_error(name):
 
 
 def test_other_labels_of_a_dask_series_are_a_warning():
-    with pytest.warns(UserWarning, match="y has another index than proba"):
+    with pytest.warns(UserWarning, match="The index of y differs from that of proba"):
         RiskController(alpha=0.2).calibrate(partitions(FRAME), partitions(LABELS.reset_index(drop=True)))
 
 

@@ -160,5 +160,5 @@ def test_another_number_of_names_than_rows_is_an_error(values, shape):
 
 @pytest.mark.parametrize("value", [[1, 2], {"a": 1}, {1}], ids=repr)
 def test_what_can_not_be_looked_up_is_not_a_name(value):
-    with pytest.raises(ValueError, match=r"groups\[1\] is .* which is not a name"):
+    with pytest.raises(ValueError, match=r"groups\[1\] is .* which can't be a name"):
         calibrated(groups=["a", value, "b"])

@@ -170,11 +170,14 @@ def test_tables_of_other_shapes(X_cal, X_new):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"classifier": LinearSVC()}, "has no predict_proba, but the ratios need its probabilities"),
+        ({"classifier": LinearSVC()}, "has no predict_proba, but the ratios come from class probabilities"),
         ({"folds": 1}, "folds must be a whole number from 2 to the number of rows, 30; got 1"),
         ({"folds": 21}, "folds must be a whole number from 2 to the number of rows, 20; got 21"),
         ({"random_state": -1}, "random_state must be a whole number"),
-        ({"classifier": DecisionTreeClassifier()}, r"certain that X_(cal|new)\[\d+\] is new, so its ratio"),
+        (
+            {"classifier": DecisionTreeClassifier()},
+            r"certain that X_(cal|new)\[\d+\] is a new row, so its ratio",
+        ),
     ],
 )
 def test_covariate_ratios_say_what_is_wrong(more, message):
@@ -186,7 +189,7 @@ def test_covariate_ratios_say_what_is_wrong(more, message):
 def test_an_infinite_ratio_names_its_row():
     X_cal, X_new = np.zeros((10, 1)), np.zeros((10, 1))
     X_new[3] = X_new[8] = 1
-    with pytest.raises(ValueError, match=r"certain that X_new\[3\] is new"):
+    with pytest.raises(ValueError, match=r"certain that X_new\[3\] is a new row"):
         covariate_ratios(X_cal, X_new, classifier=DecisionTreeClassifier(), folds=10)
 
 
@@ -197,7 +200,7 @@ def test_samples_without_overlap():
         def predict_proba(self, X):
             return np.tile([1.0, 0.0], (len(X), 1))
 
-    with pytest.raises(ValueError, match="certain of every calibration row: the samples do not overlap"):
+    with pytest.raises(ValueError, match="certain about every calibration row: X_cal and X_new do not"):
         covariate_ratios(X_cal, X_cal, classifier=Certain())
 
 
@@ -215,9 +218,9 @@ def test_effective_rows_by_hand():
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([], "weights must be a number for each row; got shape (0,)"),
-        ([[1.0]], "weights must be a number for each row; got shape (1, 1)"),
-        (["a"], "weights must be a number for each row; got shape (1,)"),
+        ([], "weights must have one number for each row; got an array of shape (0,)"),
+        ([[1.0]], "weights must have one number for each row; got an array of shape (1, 1)"),
+        (["a"], "weights must have one number for each row; got an array of shape (1,)"),
         ([1, -1, np.nan], "weights must be finite and not negative; weights[1] is -1.0."),
         ([1, np.inf], "weights must be finite and not negative; weights[1] is inf."),
         ([0, 0], "weights are all zero; at least one must be positive."),
@@ -270,7 +273,7 @@ def test_where_a_ratio_would_be_negative_least_squares_takes_its_place():
     """The plain solution is (2.5, -0.5); with the second held at 0, all new rows are of the first class."""
     proba_cal, y_cal = population(np.array([[40, 10], [10, 40]]))
     proba_new, _ = population(np.array([[95, 0], [5, 0]]))
-    with pytest.warns(UserWarning, match="hardly show how the share of 1 has shifted"):
+    with pytest.warns(UserWarning, match="hardly show how the share of 1 has changed"):
         ratios = label_ratios(proba_cal, y_cal, proba_new)
     np.testing.assert_allclose(ratios, [2, 0], atol=1e-12)
 
@@ -302,8 +305,8 @@ def test_labels_may_have_names():
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        ([[5, 1, 0], [1, 5, 0], [1, 1, 0]], "Class 'high' is absent from y_cal"),
-        ([[5, 1, 1], [0, 0, 0], [1, 1, 5]], "Class 'mid' is never predicted for the calibration rows"),
+        ([[5, 1, 0], [1, 5, 0], [1, 1, 0]], "Class 'high' has no calibration row"),
+        ([[5, 1, 1], [0, 0, 0], [1, 1, 5]], "Class 'mid' is predicted for no calibration row"),
         ([[4, 2, 1], [2, 1, 3], [4, 2, 1]], "confusion matrix of the calibration rows is singular"),
     ],
 )

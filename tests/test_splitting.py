@@ -191,7 +191,7 @@ def test_a_missing_name_is_an_error_with_its_row(split, clusters):
         ({"random_state": -1}, "random_state must be a whole number, 0 or larger; got -1."),
         ({"random_state": 0.5}, "random_state must be a whole number, 0 or larger; got 0.5."),
         ({"random_state": True}, "random_state must be a whole number, 0 or larger; got True."),
-        ({"clusters": ["a"] * 6}, "Two parts need at least two clusters; there is only one."),
+        ({"clusters": ["a"] * 6}, "Two parts need at least two clusters; all rows belong to one cluster."),
         ({"clusters": ["a"] * 5}, "clusters must have one value for each of the 6 rows"),
     ],
 )
@@ -202,7 +202,7 @@ def test_two_parts_say_what_is_wrong(wrong, message):
 
 @pytest.mark.parametrize("rows", [1, 0, -3, [5]], ids=repr)
 def test_one_row_has_no_two_parts(rows):
-    with pytest.raises(ValueError, match=r"^Two parts need at least two rows; there are -?[013]\.$"):
+    with pytest.raises(ValueError, match=r"^Two parts need at least two rows; got -?[013]\.$"):
         split_rows(rows)
 
 

@@ -1,6 +1,6 @@
 """Prediction sets for ordinal classification: intervals of labels with a guaranteed expected loss.
 
-The modules at the top are the front door, what users import. Each folder is a room with one noun.
+Users import the modules at this level. Each folder covers one subject and is internal.
 """
 
 __version__ = "0.1.0"
@@ -48,11 +48,11 @@ _HOME = {
     "weights_for_coverage": "selection.coverage_weights",
 }
 _FAMILIES = {"Growth": "growth.rules", "Loss": "losses.kinds"}
-"""The ending of a family of public names, and the module that lists them in its ``__all__``."""
+"""The ending that a family of public names shares, and the module with the family in its ``__all__``."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import public names when first used, so that ``import ordinalrisk`` stays light."""
+    """Import a public name on first use, so that ``import ordinalrisk`` stays light."""
     from importlib import import_module
 
     if name == "__all__":

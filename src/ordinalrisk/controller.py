@@ -37,16 +37,17 @@ _CALL_INSTEAD = {
 class RiskController:
     r"""Prediction sets with an expected loss of at most ``alpha``.
 
-    It turns the class probabilities of new rows into intervals of labels ``[l, u]`` with
+    The controller turns the class probabilities of each new row into a set: an interval of labels ``[l, u]``
+    with
 
     .. math:: E[\,G(y, [l, u])\,] \le \alpha
 
-    if new rows are exchangeable with the calibration rows, whatever the model (paper, Eq. 2 and Theorem 1).
+    for any model, if new rows are exchangeable with the calibration rows (paper, Eq. 2 and Theorem 1).
     With losses :math:`L_i(\tau)` of the ``n`` calibration rows, at most ``B`` each, the threshold is
 
-    .. math:: \hat\tau = \sup \{ \tau : \sum_{i=1}^n L_i(\tau) \le (n + 1)\,\alpha - B \},
+    .. math:: \hat\tau = \sup \{ \tau : \sum_{i=1}^n L_i(\tau) \le (n + 1)\,\alpha - B \}.
 
-    found exactly (the paper's Eq. 3, which Algorithm 2 searches for).
+    It is computed exactly. The paper's Algorithm 2 searches for the same threshold (Eq. 3).
 
     Parameters
     ----------
@@ -54,50 +55,52 @@ class RiskController:
         What a miss costs: a :class:`WeightedLoss`, a :class:`DivergenceLoss`, a :class:`CostTableLoss` or its
         table, ``"coverage"`` or ``"divergence"``.
     alpha : number or mapping
-        The largest expected loss, between 0 and the largest value of the loss. Decimals are exact: 0.29 is
-        29/100. A mapping gives each class its own ``alpha`` and implies ``condition_on="label"``. With
-        ``relative`` it is a share, between 0 and 1.
+        The largest expected loss to allow, between 0 and the largest value of the loss. Decimals are exact:
+        0.29 is 29/100. A mapping gives each class its own ``alpha`` and implies ``condition_on="label"``.
+        With ``relative``, ``alpha`` is a share, between 0 and 1.
     growth : GrowthRule or str
-        How intervals grow: a growth rule or its name, such as ``"frontier"`` or ``"paper"``. If the
-        probabilities are right, ``"frontier"`` has the smallest expected size of all intervals that hold the
-        point label, at the risks that it attains.
+        How sets grow: a growth rule or its name, such as ``"frontier"`` or ``"paper"``. If the probabilities
+        are right, ``"frontier"`` has the smallest expected size of all sets that include the point label, at
+        the risks that it attains.
     classes : sequence, optional
-        The labels in order. By default those of an ordered categorical ``y``, else ``0 .. K-1``.
+        The labels in order. By default, the categories of an ordered categorical ``y``, else ``0 .. K-1``.
     delta : number, optional
         Keep the expected loss within ``alpha`` with probability ``1 - delta`` over the draw of the
-        calibration rows, not just on average over them. The rows must be independent draws.
+        calibration rows, not just on average over such draws. The rows must be independent draws.
     confidence_bound : {"auto", "binomial", "hoeffding_bentkus", "betting", "dkw"}
-        The bound behind ``delta``: by default the tightest that is valid for the loss, at one ``alpha`` that
-        was chosen without these rows. ``"dkw"`` is wider and holds for every ``alpha`` at once.
+        The confidence bound that ``delta`` uses. The default is the tightest one that is valid for the loss;
+        it holds for one ``alpha``, chosen without the calibration rows. ``"dkw"`` gives larger sets and holds
+        for every ``alpha`` at once.
     condition_on : {"label"}, optional
-        Keep the expected loss within ``alpha`` for each true class, also if the class shares change.
+        Keep the expected loss within ``alpha`` for each true class, even if the class shares change.
     randomize : bool
-        Let a coin decide about labels at the threshold itself, so that ties do not enlarge sets (Remark 1).
+        Include a label exactly at the threshold at random, so that ties do not enlarge sets (Remark 1).
     random_state : int, optional
-        The seed of the shuffle for the betting bound; by default it is drawn at random, and saved. A fixed
-        seed needs rows in random order: on sorted files it can fail far more often than ``delta``. If you try
-        several seeds and keep the best threshold, no promise holds.
+        The seed of the shuffle for the betting bound. By default, it is drawn at random and saved. A fixed
+        seed needs rows in random order: with sorted rows the bound can fail far more often than ``delta``. If
+        you try several seeds and keep the best threshold, the guarantee is lost.
     relative : bool
         Whether ``alpha`` is a share of what could be lost: :math:`E[G] \le \alpha\,E[g_y]` with :math:`g_y`
-        the largest cost of class ``y``. With weights, at most this share of the total weight is missed, so
-        a raised weight protects its class.
+        the largest cost of class ``y``. With class weights, misses then make up at most this share of the
+        total weight, so a larger weight protects its class.
     pool_classes : True or sequence of sequences, optional
         With ``condition_on="label"``: adjacent classes that share a threshold, such as
-        ``[("poor", "very poor")]``. The promise is then for the rows of a pool together. True merges classes
-        with too few calibration rows with their smaller neighbours, by the numbers of rows alone.
+        ``[("poor", "very poor")]``. The guarantee is then for the rows of a pool together. True merges each
+        class that has too few calibration rows with its smaller neighbour, looking only at row counts.
     exempt_classes : sequence, optional
-        With ``condition_on="label"``: classes for which nothing is promised.
+        With ``condition_on="label"``: classes without a guarantee.
     check : bool
-        Warn if the calibration rows look wrong: scores in another order than the classes, labels of other
-        rows, classes that the sets nearly always miss. See :class:`CalibrationWarning`. It is not saved.
+        Warn if the calibration rows look wrong: score columns in another order than the classes, labels that
+        belong to other rows, classes that the sets nearly always miss. See :class:`CalibrationWarning`. This
+        option is not saved.
 
     Attributes
     ----------
     threshold_ : float or dict
-        The exact threshold: a set includes the labels with at least this level. A dict by group, by class or
-        by both if each has its own; if rows have weights, the threshold of a row of mean weight.
+        The exact threshold: a set includes the labels with at least this level. It is a dict if each group or
+        class has its own threshold. If rows have weights, it is the threshold of a row of mean weight.
     risk_curve_ : RiskCurve or dict
-        The total calibration loss at every threshold; a dict as for ``threshold_``.
+        The total calibration loss at every threshold; a dict if ``threshold_`` is one.
     classes_ : array
         The labels in order.
     n_rows_ : int
@@ -105,20 +108,22 @@ class RiskController:
     data_blake3_ : str
         A fingerprint of the calibration data.
     columns_ : ScoreColumns or None
-        Which columns the calibration data had, if they came from a file.
+        The columns of the calibration data, if the data came from a file.
     shuffle_seed_ : int or None
-        The seed of the shuffle, if the bound needed one; as ``random_state`` it repeats the calibration.
+        The seed of the shuffle, if the bound needed one. Pass it as ``random_state`` to repeat the
+        calibration.
     calibration_ : Calibration
-        All that predictions need.
+        Everything that predictions need.
 
     Notes
     -----
-    Options combine where a theorem covers both; a pair without a theorem is an error, which names the
-    possible ones. For ``delta`` after a shift of the population, see :func:`ordinalrisk.shift.accepted_rows`.
+    You can combine two options if a theorem covers both. Otherwise the error message lists the options that
+    you can combine. To use ``delta`` after a population shift, see :func:`ordinalrisk.shift.accepted_rows`.
 
-    If the single labels of ``n + 1`` rows always lose more than ``(n + 1) alpha - B``, which a calibration
-    can't show, the expected loss is at least ``alpha - B / (n + 1)`` with ``randomize``, and without it at
-    least ``alpha - (M + 1) B / (n + 1)`` if at most ``M`` rows step at one level (paper, Theorem 4).
+    The expected loss also has a lower bound, provided that sets of one label each would always cost
+    ``n + 1`` rows more than ``(n + 1) alpha - B`` in total. A calibration can't show whether this is so. The
+    bound is ``alpha - B / (n + 1)`` with ``randomize``. Without ``randomize`` it is
+    ``alpha - (M + 1) B / (n + 1)`` if the losses of at most ``M`` rows step at one level (paper, Theorem 4).
 
     References
     ----------
@@ -136,7 +141,7 @@ class RiskController:
     IntervalSet of 500 rows, 5 classes, mean size 3.1...
     """
 
-    check = True  # also for a controller that was loaded
+    check = True  # the default of loaded controllers too
 
     def __init__(
         self,
@@ -198,39 +203,40 @@ class RiskController:
         point_labels: Any = None,
         more_alphas: Sequence[Any] = (),
     ) -> RiskController:
-        """Find the exact threshold on rows with known labels (paper, Eq. 3; in place of Algorithm 2).
+        """Find the exact threshold on rows with known labels (paper, Eq. 3, without Algorithm 2).
 
         Parameters
         ----------
         proba : array-like of shape (n, K)
             Class probabilities, columns in label order: numpy, nested lists, pandas, polars, pyarrow, torch.
-            Tensors on a GPU are used on the GPU, dask arrays and frames where their partitions are; ``y`` and
-            ``groups`` must then be dask collections too, cut in the same places.
+            Tensors on a GPU are processed on the GPU, dask arrays and frames on the workers that hold their
+            partitions. With dask, ``y`` and ``groups`` must be dask collections with the same partitions.
         y : array-like of shape (n,)
-            The true labels. Inputs with a value for each row are matched by position. Their pandas or dask
-            indexes must agree: labels in another order are an error, other labels a warning.
+            The true labels. Inputs with a value for each row are matched by position. If they have pandas or
+            dask indexes, these must agree: the same index labels in another order raise an error, different
+            index labels give a warning.
         groups : array-like of shape (n,), optional
             The group of each row. Each group gets its own threshold and its own guarantee.
         clusters : array-like of shape (n,), optional
-            The patient, or other unit, that each row comes from. Rows of one unit are not independent: the
-            clusters must be exchangeable, and the guarantee is for the mean loss of a new cluster.
+            The patient, or other unit, that each row comes from. Rows of one unit need not be independent.
+            The clusters must be exchangeable, and the guarantee is for the mean loss of a new cluster.
         sample_weight : array-like of shape (n,), optional
-            Likelihood ratios of a new population to that of these rows, up to a factor, if covariates have
-            shifted; see :func:`ordinalrisk.shift.covariate_ratios`.
+            If covariates have shifted: for each row, the likelihood ratio of the new population to the
+            population of these rows, up to a common factor. See :func:`ordinalrisk.shift.covariate_ratios`.
         class_ratios : sequence or mapping, optional
-            Ratios of the new shares of the classes to those among these rows, if only the shares have
-            shifted; see :func:`ordinalrisk.shift.label_ratios`.
+            If only the class shares have shifted: for each class, its new share divided by its share among
+            these rows. See :func:`ordinalrisk.shift.label_ratios`.
         point_labels : array-like of int, optional
             The position of the label that each set grows from, for a growth rule with ``point="given"``.
         more_alphas : sequence of number
-            Other risks to predict at. Only dask collections need them in advance: their risk curve is kept
-            near the thresholds only.
+            Other values of ``alpha`` to predict at later. Only dask collections need them in advance, because
+            their risk curve is kept only near the thresholds.
 
         Returns
         -------
         RiskController
-            The same controller, calibrated. If there are too few rows for ``alpha``, it warns, and every set
-            holds all labels.
+            The same controller, calibrated. If there are too few rows for ``alpha``, the method warns, and
+            every set includes all labels.
 
         Examples
         --------
@@ -256,14 +262,15 @@ class RiskController:
         return self._use(spec, *calibrated, stacklevel=1 + level_of_caller())
 
     def calibrate_batches(self, batches: Iterable[Any], *, class_ratios: Any = None) -> RiskController:
-        """Find the exact threshold on rows that come in batches; probabilities are not kept.
+        """Find the exact threshold on rows that come in batches, without keeping their probabilities.
 
-        The result is that of :meth:`calibrate` on all rows at once with the same ``random_state``.
+        The result is the same as that of :meth:`calibrate` on all rows at once with the same
+        ``random_state``.
 
         Parameters
         ----------
         batches : iterable of (proba, y) or of mapping
-            Each as for :meth:`calibrate`. A mapping has ``proba``, ``y``, and any of ``groups``,
+            Batches of inputs for :meth:`calibrate`. A mapping has ``proba``, ``y``, and any of ``groups``,
             ``clusters``, ``sample_weight`` and ``point_labels``.
         class_ratios : sequence or mapping, optional
             As for :meth:`calibrate`.
@@ -296,7 +303,7 @@ class RiskController:
     ) -> RiskController:
         predictor, strata, classes = Predictor.of(spec, calibration), calibration.strata, calibration.classes
         thresholds = predictor.thresholds
-        if stacklevel is not None:  # before anything is changed: a warning may be an error
+        if stacklevel is not None:  # before anything is changed: filters can turn warnings into errors
             warn_if_uncertified(thresholds, stacklevel)
             warn_of_findings(spec, predictor, rows, stacklevel)
         self.__dict__.update({name: getattr(spec, name) for name in _PARAMETERS})
@@ -319,25 +326,26 @@ class RiskController:
         random_state: Any = None,
         point_labels: Any = None,
     ) -> IntervalSet:
-        """Predict the set of each row: the labels with at least the threshold as their level.
+        """Predict the set of each row: the labels with a level of at least the threshold.
 
         Parameters
         ----------
         proba : array-like of shape (n, K)
-            Class probabilities, as for :meth:`calibrate`. Tensors on a GPU give sets on the GPU, dask
-            collections give sets that are computed later, by ``compute()``.
+            Class probabilities, as for :meth:`calibrate`. Tensors on a GPU give sets on the GPU. Dask
+            collections give sets that ``compute()`` computes later.
         alpha : number, optional
-            Another risk than the one calibrated for. With ``delta`` each has its confidence by itself. Choose
-            it without the calibration rows, unless ``confidence_bound="dkw"``, which covers all together.
+            Another risk than the one calibrated for. With ``delta``, the confidence holds for each ``alpha``
+            separately, and you must choose ``alpha`` without the calibration rows. With
+            ``confidence_bound="dkw"`` it holds for all of them at once, however you choose.
         groups : array-like of shape (n,), optional
             The group of each row, if the calibration has groups.
         unseen_groups : {"error", "full"}
             What to do with groups that had no calibration rows: raise an error, or predict all labels.
         sample_weight : array-like of shape (n,), optional
-            The likelihood ratio of each row, on the scale of those at calibration.
+            The likelihood ratio of each row, on the same scale as at calibration.
         random_state : int or numpy Generator, optional
-            The seed of randomized sets: every call with the same number tosses the same coins. If rows come
-            in parts, pass the same Generator to each call.
+            The seed of randomized sets: the same seed gives the same random numbers in every call. If rows
+            come in parts, pass the same Generator to each call.
         point_labels : array-like of int, optional
             As for :meth:`calibrate`.
 
@@ -375,7 +383,7 @@ class RiskController:
         return sets
 
     def guarantee(self, alpha: Any = None) -> Guarantee:
-        """State what holds for new rows (paper, Theorem 1), in numbers; ``print`` says it in words.
+        """Return what is guaranteed for new rows (paper, Theorem 1), in numbers; ``print`` gives it in words.
 
         Parameters
         ----------
@@ -398,17 +406,17 @@ class RiskController:
         return guarantee_of(self._thresholds_at(alpha))
 
     def threshold_at(self, alpha: Any) -> Any:
-        """Return what ``threshold_`` would be at another risk.
+        """Return the threshold at another risk.
 
         Parameters
         ----------
         alpha : number or mapping
-            As for the class.
+            The risk, as for the ``alpha`` of this class.
 
         Returns
         -------
         float or dict
-            As ``threshold_``.
+            The threshold, in the form of ``threshold_``.
 
         Examples
         --------
@@ -424,9 +432,10 @@ class RiskController:
         return self._thresholds_at(None).values
 
     def save(self, path: str | PathLike[str], *, key: str | PathLike[str] | None = None) -> None:
-        """Write the calibration to a JSON file, whole or not at all.
+        """Write the calibration to a JSON file.
 
-        Digests of all fields reveal accidents, not forgery: sign the file if others could replace it.
+        An interrupted call leaves no partial file. The file contains digests of all fields, which reveal
+        accidental damage but not forgery: sign the file if others could replace it.
 
         Parameters
         ----------
@@ -448,7 +457,7 @@ class RiskController:
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, key: str | PathLike[str] | None = None) -> RiskController:
-        """Read a calibration that :meth:`save` wrote; its predictions are the same bit for bit.
+        """Load a calibration that :meth:`save` wrote; its predictions are identical bit for bit.
 
         Parameters
         ----------
@@ -461,13 +470,14 @@ class RiskController:
         Returns
         -------
         RiskController
-            The calibrated controller. It warns if the version that saved it promised more than holds.
+            The calibrated controller. This method warns if the version that saved the file stated a stronger
+            guarantee than the one that holds.
 
         Raises
         ------
         ValueError
-            If the file was cut, edited or written in another schema: the message names the field. With a key,
-            if the signature is missing or does not match.
+            If the file was truncated, edited or written in another schema; the message names the field. With
+            a key, also if the signature is missing or does not match.
 
         Examples
         --------
@@ -494,7 +504,7 @@ class RiskController:
             raise NotFittedError("This RiskController is not calibrated yet; call calibrate(proba, y) first.")
 
     def __getattr__(self, name: str) -> Any:
-        """Say what to call instead of the methods that estimators have."""
+        """Raise an error; for the methods of estimators, say what to call instead."""
         if name in _CALL_INSTEAD:
             raise AttributeError(f"RiskController has no {name!r}: {_CALL_INSTEAD[name]}")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The paper's simulated data: ordered classes along the diagonal of the plane."""
+"""Simulated data of the paper: ordered classes along the diagonal of the plane."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def simulated_classes(
     n_classes : int
         The number of classes, labelled ``0 .. n_classes - 1``.
     random_state : int
-        The same seed gives the same rows.
+        The seed; the same seed gives the same rows.
 
     Returns
     -------

@@ -32,9 +32,9 @@ from ordinalrisk.splitting import held_out_and_training
 class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that also predicts sets of labels with an expected loss of at most ``alpha``.
 
-    It trains any scikit-learn classifier on some of the rows and calibrates a :class:`RiskController` on the
-    others, with that controller's guarantee (paper, Eq. 2 and 3, Theorem 1). Wrap a model that is already
-    trained in a ``FrozenEstimator``.
+    :meth:`fit` trains any scikit-learn classifier on some of the rows and calibrates a
+    :class:`RiskController` on the others. The sets have that controller's guarantee (paper, Eq. 2 and 3,
+    Theorem 1). If your model is already trained, wrap it in a ``FrozenEstimator``.
 
     Parameters
     ----------
@@ -43,17 +43,18 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     loss, alpha, growth
         As for :class:`RiskController`.
     classes : sequence, optional
-        The labels in order. By default those of an ordered pandas categorical or polars Enum ``y``, else the
-        sorted labels. Labels that the estimator was not trained on get probability 0. No set includes other
-        labels, and the guarantee does not cover them: name the classes if ``y`` may lack some.
+        The labels in order. By default, the categories of an ordered pandas categorical or polars Enum ``y``,
+        else the sorted labels of ``y``. A class that the estimator was not trained on gets probability 0.
+        Sets never include a label outside the classes, and the guarantee does not cover such labels. So list
+        the classes if ``y`` may lack some of them.
     delta, confidence_bound, condition_on, randomize, relative, pool_classes, exempt_classes
         As for :class:`RiskController`.
     calibration_size : float or int
-        The share or the number of the rows that :meth:`fit` holds out to calibrate with; of the clusters, if
-        there are clusters.
+        The share or the number of rows that :meth:`fit` holds out for calibration. With ``clusters``, it
+        counts clusters.
     random_state : int, RandomState instance or None
-        The seed of the draw of the calibration rows and, with ``delta``, of the shuffle of the betting bound.
-        Fits with the same int are equal.
+        The seed for drawing the calibration rows and, with ``delta``, for the shuffle of the betting bound.
+        The same int gives the same result in every fit.
     check : bool
         As for :class:`RiskController`.
 
@@ -64,14 +65,14 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     controller_ : RiskController
         The calibrated controller.
     classes_ : array
-        The labels sorted, as scikit-learn's scores want the columns of :meth:`predict_proba`. Their order on
-        the scale is ``controller_.classes_``.
+        The labels, sorted: scikit-learn's scorers expect the columns of :meth:`predict_proba` in this order.
+        The order on the scale is ``controller_.classes_``.
     n_features_in_, feature_names_in_
-        Those of ``estimator_``, if it has them.
+        The same attributes of ``estimator_``, if it has them.
 
     See Also
     --------
-    RiskController : The same for class probabilities of any model.
+    RiskController : Sets from the class probabilities of any model.
 
     Examples
     --------
@@ -132,15 +133,15 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, *, groups: Any = None, clusters: Any = None, **fit_params: Any) -> Self:
         """Train a clone of the estimator on some of the rows and calibrate it on the others.
 
-        The calibration rows are a plain random draw from all rows, or from all clusters where there are
-        clusters. The draw ignores the labels: if it balanced the classes, training rows and calibration
-        rows would share class counts that new rows do not share, and the guarantee would fail.
-        With a ``FrozenEstimator`` there is nothing to train, and all rows calibrate.
+        The calibration rows are a simple random sample of all rows or, with ``clusters``, of all clusters.
+        The draw is not stratified by label. Stratifying would give training rows and calibration rows matched
+        class counts, which new rows do not have, and the guarantee would fail. A ``FrozenEstimator`` needs no
+        training, so all rows are used for calibration.
 
-        The guarantee averages over this draw. With a fixed ``random_state``, give the rows in random order:
-        if files are sorted by label, the same split prefers the same classes in every file. Search
-        hyperparameters inside, as in ``OrdinalRiskClassifier(GridSearchCV(...))``; a search around this class
-        would choose by the rows that it calibrates with.
+        The guarantee averages over this draw. If you fix ``random_state``, the rows must be in random order:
+        in rows sorted by label, the same seed would favour the same classes every time. Put a search for
+        hyperparameters inside, as in ``OrdinalRiskClassifier(GridSearchCV(...))``. A search around this class
+        would use the calibration rows to choose.
 
         Parameters
         ----------
@@ -152,7 +153,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             As for :meth:`RiskController.calibrate`.
         **fit_params
             Metadata for the ``fit`` of the estimator, such as ``sample_weight``; with metadata routing, what
-            it requests. Values for each row are cut to the training rows. Calibration does not use them.
+            the estimator requests. The estimator gets the values of the training rows. Calibration does not
+            use them.
 
         Returns
         -------
@@ -162,8 +164,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Warns
         -----
         UserWarning
-            If no training row, or no calibration row, has one of the labels in ``y``. Do not search for a
-            ``random_state`` without this warning: that would balance the classes.
+            If some label in ``y`` has no training row or no calibration row. Do not search for a
+            ``random_state`` that avoids this warning: that would stratify the draw.
 
         Examples
         --------
@@ -221,7 +223,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         X : array-like of shape (n, n_features)
             Features of rows that the model was not trained on.
         y : array-like of shape (n,)
-            Their labels.
+            The labels of these rows.
         groups, clusters, sample_weight, class_ratios
             As for :meth:`RiskController.calibrate`.
 
@@ -269,7 +271,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         array of shape (n,)
-            The labels; sets may grow from other labels.
+            The labels. A set need not include this label, because sets may grow from another one.
 
         Examples
         --------
@@ -283,7 +285,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return labels
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Predict class probabilities, with columns in the order of ``classes_``: sorted.
+        """Predict class probabilities, with columns in the sorted order of ``classes_``.
 
         Parameters
         ----------
@@ -306,7 +308,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return ordered_probabilities(self.estimator_, X, self.classes_)
 
     def predict_ordered_proba(self, X: Any) -> NDArray[Any]:
-        """Predict class probabilities in the order of the scale, as ``controller_`` and plots need them.
+        """Predict class probabilities with columns in scale order, which ``controller_`` and plots expect.
 
         Parameters
         ----------
@@ -341,12 +343,12 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         alpha : number, optional
             Another risk than the one calibrated for.
         **options
-            Those of :meth:`RiskController.predict_set`.
+            Options of :meth:`RiskController.predict_set`.
 
         Returns
         -------
         IntervalSet
-            With labels in their order on the scale, ``controller_.classes_``.
+            The set of each row, with labels in the order of the scale, ``controller_.classes_``.
 
         Examples
         --------
@@ -363,7 +365,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return sets
 
     def guarantee(self, alpha: Any = None) -> Guarantee:
-        """State what holds for new rows, like :meth:`RiskController.guarantee`.
+        """Return what is guaranteed for new rows, like :meth:`RiskController.guarantee`.
 
         Parameters
         ----------

@@ -1,11 +1,11 @@
-"""How good interval predictions are, on rows with known labels.
+"""Measure how good prediction sets are, on rows with known labels.
 
-Each metric returns a plain number or array; with ``confidence=0.95`` an :class:`Estimate` that has the
-interval too: exact binomial (Clopper-Pearson) for proportions and for losses with one cost, from bets
-(Waudby-Smith and Ramdas) for other means. The interval contains the true value with at least this probability
-if the rows are independent draws from one population and the sets were made without them: measure on rows
-that were not calibrated on. This holds for each interval by itself, not for all entries of an array together.
-Intervals on a GPU are copied to the host; those of dask collections are counted in one pass over the
+Each metric returns a plain number or array. With ``confidence=0.95`` it returns an :class:`Estimate` that
+also has a confidence interval: the exact binomial one (Clopper-Pearson) for proportions and for losses with a
+single cost, the betting one (Waudby-Smith and Ramdas) for other means. A confidence interval is valid if the
+rows are independent draws from one population and the sets were made without them, so use rows that were not
+used for calibration. The confidence holds for each interval separately, not for all entries of an array
+together. Sets on a GPU are copied to the host. Sets of dask collections are counted in one pass over the
 partitions.
 """
 
@@ -46,18 +46,18 @@ __all__ = [
 
 
 def losses(y: Any, sets: IntervalSet, loss: Any = "coverage") -> NDArray[np.float64]:
-    r"""The loss of each row (paper, Eq. 1).
+    r"""Compute the loss of each row (paper, Eq. 1).
 
     .. math:: L_i = G[y_i, k_i], \qquad k_i = \min(\max(y_i, l_i), u_i)
 
-    where :math:`k_i` is the label of the interval nearest to the truth.
+    where :math:`k_i` is the label of the set nearest to the truth.
 
     Parameters
     ----------
     y : array-like of shape (n,)
         The true labels.
     sets : IntervalSet
-        The intervals, also on a GPU or of dask collections.
+        The prediction sets: on the host, on a GPU or of dask collections.
     loss : IntervalLoss, str or table
         What a miss costs, as for :class:`~ordinalrisk.RiskController`.
 
@@ -80,7 +80,7 @@ def losses(y: Any, sets: IntervalSet, loss: Any = "coverage") -> NDArray[np.floa
 
 
 def risk(y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float | None = None) -> Value:
-    r"""The mean loss: what ``alpha`` bounds in expectation (paper, Eq. 2). By default the share of misses.
+    r"""Compute the mean loss, which by default is the share of misses (paper, Eq. 2).
 
     .. math:: \frac{1}{n} \sum_{i=1}^n L_i
 
@@ -89,16 +89,16 @@ def risk(y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float
     y : array-like of shape (n,)
         The true labels.
     sets : IntervalSet
-        The intervals, also on a GPU or of dask collections.
+        The prediction sets: on the host, on a GPU or of dask collections.
     loss : IntervalLoss, str or table
         What a miss costs, as for :class:`~ordinalrisk.RiskController`.
     confidence : float, optional
-        Give an :class:`Estimate` with the interval of this confidence too, such as 0.95.
+        Return an :class:`Estimate` with a confidence interval of this confidence, such as 0.95.
 
     Returns
     -------
     float, or Estimate
-        In units of the loss.
+        The mean loss, in units of the loss.
 
     Examples
     --------
@@ -112,27 +112,27 @@ def risk(y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float
 def relative_risk(
     y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float | None = None
 ) -> Value:
-    r"""The loss as a share of what could be lost: what ``alpha`` bounds with ``relative=True``.
+    r"""Compute the loss as a share of what could be lost, which ``alpha`` bounds with ``relative=True``.
 
     .. math:: \frac{\sum_i L_i}{\sum_i g_i}, \qquad g_i = \max_k G[y_i, k]
 
-    For weights it is the share of the total weight that is missed.
+    For a weighted loss, this is the weight of the misses as a share of the total weight.
 
     Parameters
     ----------
     y : array-like of shape (n,)
         The true labels.
     sets : IntervalSet
-        The intervals, also on a GPU or of dask collections.
+        The prediction sets: on the host, on a GPU or of dask collections.
     loss : IntervalLoss, str or table
         What a miss costs, as for :class:`~ordinalrisk.RiskController`.
     confidence : float, optional
-        Give an :class:`Estimate` with the interval of this confidence too, such as 0.95.
+        Return an :class:`Estimate` with a confidence interval of this confidence, such as 0.95.
 
     Returns
     -------
     float, or Estimate
-        From 0 to 1; NaN if no row can lose anything.
+        A share from 0 to 1; NaN if no row can lose anything.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def relative_risk(
 
 
 def coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> Value:
-    r"""The share of intervals that hold the label.
+    r"""Compute the share of rows with the true label in the set.
 
     .. math:: \frac{1}{n} \#\{i : l_i \le y_i \le u_i\}
 
@@ -154,14 +154,14 @@ def coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> V
     y : array-like of shape (n,)
         The true labels.
     sets : IntervalSet
-        The intervals, also on a GPU or of dask collections.
+        The prediction sets: on the host, on a GPU or of dask collections.
     confidence : float, optional
-        Give an :class:`Estimate` with the interval of this confidence too, such as 0.95.
+        Return an :class:`Estimate` with a confidence interval of this confidence, such as 0.95.
 
     Returns
     -------
     float, or Estimate
-        From 0 to 1.
+        A share from 0 to 1.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> V
 
 
 def class_coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> Value:
-    r"""Coverage of the rows of each true class; NaN for a class without rows.
+    r"""Compute the coverage in each true class; NaN for a class without rows.
 
     .. math:: \frac{\#\{i : y_i = k,\ l_i \le k \le u_i\}}{\#\{i : y_i = k\}}
 
@@ -182,9 +182,9 @@ def class_coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None
     y : array-like of shape (n,)
         The true labels.
     sets : IntervalSet
-        The intervals, also on a GPU or of dask collections.
+        The prediction sets: on the host, on a GPU or of dask collections.
     confidence : float, optional
-        Give an :class:`Estimate` with the interval of this confidence too, such as 0.95.
+        Return an :class:`Estimate` with a confidence interval of this confidence, such as 0.95.
 
     Returns
     -------
@@ -202,7 +202,7 @@ def class_coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None
 def class_risk(
     y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float | None = None
 ) -> Value:
-    r"""The mean loss of the rows of each true class; NaN for a class without rows.
+    r"""Compute the mean loss in each true class; NaN for a class without rows.
 
     .. math:: \frac{1}{n_k} \sum_{i : y_i = k} L_i, \qquad n_k = \#\{i : y_i = k\}
 
@@ -211,11 +211,11 @@ def class_risk(
     y : array-like of shape (n,)
         The true labels.
     sets : IntervalSet
-        The intervals, also on a GPU or of dask collections.
+        The prediction sets: on the host, on a GPU or of dask collections.
     loss : IntervalLoss, str or table
         What a miss costs, as for :class:`~ordinalrisk.RiskController`.
     confidence : float, optional
-        Give an :class:`Estimate` with the interval of this confidence too, such as 0.95.
+        Return an :class:`Estimate` with a confidence interval of this confidence, such as 0.95.
 
     Returns
     -------
@@ -231,7 +231,7 @@ def class_risk(
 
 
 def class_size(y: Any, sets: IntervalSet) -> NDArray[np.float64]:
-    r"""The mean number of labels in the intervals of each true class; NaN for a class without rows.
+    r"""Compute the mean set size in each true class; NaN for a class without rows.
 
     .. math:: \frac{1}{n_k} \sum_{i : y_i = k} (u_i - l_i + 1), \qquad n_k = \#\{i : y_i = k\}
 
@@ -240,7 +240,7 @@ def class_size(y: Any, sets: IntervalSet) -> NDArray[np.float64]:
     y : array-like of shape (n,)
         The true labels.
     sets : IntervalSet
-        The intervals, also on a GPU or of dask collections.
+        The prediction sets: on the host, on a GPU or of dask collections.
 
     Returns
     -------
@@ -258,28 +258,28 @@ def class_size(y: Any, sets: IntervalSet) -> NDArray[np.float64]:
 def by_class(
     y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float | None = CONFIDENCE
 ) -> ClassTable:
-    r"""Rows, coverage, mean loss and mean size of each true class, as a table.
+    r"""Tabulate the number of rows, coverage, mean loss and mean set size of each true class.
 
-    For class ``k`` the mean loss is :func:`class_risk`, the coverage :func:`class_coverage` and the size
-    :func:`class_size`:
+    The columns have the values of :func:`class_coverage`, :func:`class_risk` and :func:`class_size`. The mean
+    loss of class ``k`` is
 
-    .. math:: \frac{1}{n_k} \sum_{i : y_i = k} L_i, \qquad n_k = \#\{i : y_i = k\}
+    .. math:: \frac{1}{n_k} \sum_{i : y_i = k} L_i, \qquad n_k = \#\{i : y_i = k\}.
 
     Parameters
     ----------
     y : array-like of shape (n,)
         The true labels.
     sets : IntervalSet
-        The intervals, also on a GPU or of dask collections.
+        The prediction sets: on the host, on a GPU or of dask collections.
     loss : IntervalLoss, str or table
         What a miss costs, as for :class:`~ordinalrisk.RiskController`.
     confidence : float or None
-        The confidence of the intervals; None leaves them out.
+        The confidence of the confidence intervals; None leaves them out.
 
     Returns
     -------
     ClassTable
-        It shows as a table in notebooks, and has ``to_pandas`` and ``to_polars``.
+        A table that notebooks show, with methods ``to_pandas`` and ``to_polars``.
 
     Examples
     --------
@@ -294,21 +294,21 @@ def by_class(
 
 
 def mean_size(sets: IntervalSet, *, confidence: float | None = None) -> Value:
-    r"""The mean number of labels in an interval.
+    r"""Compute the mean number of labels in a set.
 
     .. math:: \frac{1}{n} \sum_{i=1}^n (u_i - l_i + 1)
 
     Parameters
     ----------
     sets : IntervalSet
-        The intervals, also on a GPU or of dask collections.
+        The prediction sets: on the host, on a GPU or of dask collections.
     confidence : float, optional
-        Give an :class:`Estimate` with the interval of this confidence too, such as 0.95.
+        Return an :class:`Estimate` with a confidence interval of this confidence, such as 0.95.
 
     Returns
     -------
     float, or Estimate
-        From 1 to ``K``.
+        A number from 1 to ``K``.
 
     Examples
     --------
@@ -319,21 +319,21 @@ def mean_size(sets: IntervalSet, *, confidence: float | None = None) -> Value:
 
 
 def size_histogram(sets: IntervalSet, *, confidence: float | None = None) -> Value:
-    r"""The share of intervals of size ``1 .. K``.
+    r"""Compute the share of sets with each size ``1 .. K``.
 
     .. math:: \frac{1}{n} \#\{i : u_i - l_i + 1 = s\}, \qquad s = 1, \dots, K
 
     Parameters
     ----------
     sets : IntervalSet
-        The intervals, also on a GPU or of dask collections.
+        The prediction sets: on the host, on a GPU or of dask collections.
     confidence : float, optional
-        Give an :class:`Estimate` with the interval of this confidence too, such as 0.95.
+        Return an :class:`Estimate` with a confidence interval of this confidence, such as 0.95.
 
     Returns
     -------
     array of shape (K,), or Estimate
-        They add up to 1.
+        The shares, which sum to 1.
 
     Examples
     --------
@@ -344,21 +344,21 @@ def size_histogram(sets: IntervalSet, *, confidence: float | None = None) -> Val
 
 
 def centroid_histogram(sets: IntervalSet, *, confidence: float | None = None) -> Value:
-    r"""The share of intervals centred at ``0, 0.5, 1, .., K-1`` (paper, Figures 4, 6 and 8).
+    r"""Compute the share of sets centred at each of ``0, 0.5, 1, .., K-1`` (paper, Figures 4, 6 and 8).
 
     .. math:: \frac{1}{n} \#\{i : (l_i + u_i) / 2 = c\}, \qquad c = 0, \tfrac{1}{2}, 1, \dots, K - 1
 
     Parameters
     ----------
     sets : IntervalSet
-        The intervals, also on a GPU or of dask collections.
+        The prediction sets: on the host, on a GPU or of dask collections.
     confidence : float, optional
-        Give an :class:`Estimate` with the interval of this confidence too, such as 0.95.
+        Return an :class:`Estimate` with a confidence interval of this confidence, such as 0.95.
 
     Returns
     -------
     array of shape (2 K - 1,), or Estimate
-        They add up to 1.
+        The shares, which sum to 1.
 
     Examples
     --------
@@ -369,25 +369,25 @@ def centroid_histogram(sets: IntervalSet, *, confidence: float | None = None) ->
 
 
 def distance_when_missed(y: Any, sets: IntervalSet, *, confidence: float | None = None) -> Value:
-    r"""How many labels lie from the truth to the interval, on average, where it is missed.
+    r"""Compute the mean distance, in labels, from the truth to the set over all missed rows.
 
     .. math:: \frac{1}{m} \sum_{i : y_i \notin C_i} |y_i - k_i|, \qquad m = \#\{i : y_i \notin C_i\}
 
-    with :math:`k_i` the label of the interval nearest to the truth.
+    where :math:`k_i` is the label of the set nearest to the truth.
 
     Parameters
     ----------
     y : array-like of shape (n,)
         The true labels.
     sets : IntervalSet
-        The intervals, also on a GPU or of dask collections.
+        The prediction sets: on the host, on a GPU or of dask collections.
     confidence : float, optional
-        Give an :class:`Estimate` with the interval of this confidence too, such as 0.95.
+        Return an :class:`Estimate` with a confidence interval of this confidence, such as 0.95.
 
     Returns
     -------
     float, or Estimate
-        At least 1; NaN if no row is missed.
+        A number of at least 1; NaN if no row is missed.
 
     Examples
     --------
@@ -405,7 +405,7 @@ def _tally(y: Any, sets: Any) -> Tally:
 
 
 def _tally_of_sets(sets: Any) -> Tally:
-    """The counts of sets alone: each row counts as one with the first label of its set as the truth."""
+    """Count sets without labels; the first label of each set stands in for the truth."""
     if is_lazy_set(sets):
         tally: Tally = sets.tally_of_sets()
         return tally
@@ -418,7 +418,7 @@ def _on_host(y: Any, sets: IntervalSet) -> tuple[NDArray[np.int64], IntervalSet]
     """Return the positions of the labels, and the sets, on the host."""
     _require_sets(sets)
     y = to_host(y)
-    require_same_rows(5, sets=sets, y=y)  # below a metric and what counts its rows
+    require_same_rows(5, sets=sets, y=y)  # the stack level of the caller of a metric
     return class_indices(y, sets.classes, len(sets)), sets.cpu()
 
 
@@ -429,5 +429,5 @@ def _costs(loss: Any, sets: IntervalSet) -> NDArray[np.float64]:
 def _require_sets(sets: Any) -> None:
     if not isinstance(sets, IntervalSet):
         raise ValueError(
-            f"Metrics take the labels first and then an IntervalSet; got a {type(sets).__name__} as sets."
+            f"sets must be an IntervalSet; got a {type(sets).__name__}. Pass the labels first, then the sets."
         )

@@ -1,8 +1,7 @@
 """Convert the output of models to class probabilities.
 
-A controller takes an ``(n, K)`` array of probabilities, columns in label order. The functions here make one
-from logits, cumulative probabilities or the token log-probabilities of a language model. Invalid values raise
-an error that says where they are and what to do.
+A controller takes an ``(n, K)`` array of probabilities, columns in label order. These functions make such an
+array from logits, from cumulative probabilities or from the token log-probabilities of a language model.
 """
 
 from __future__ import annotations
@@ -51,12 +50,12 @@ def min_shift(logits: Any) -> NDArray[np.float64]:
 
     .. math:: p_k = \frac{z_k - \min z}{\sum_i (z_i - \min z)}
 
-    The paper's Table 3 is met only with these scores. For new work use :func:`softmax`.
+    Only these scores reproduce the paper's Table 3. For new work use :func:`softmax`.
 
     Parameters
     ----------
     logits : array-like of shape (n, K)
-        One logit for each class; those of a row must not all be equal.
+        One logit for each class; the logits of a row must not all be equal.
 
     Returns
     -------
@@ -73,7 +72,10 @@ def min_shift(logits: Any) -> NDArray[np.float64]:
     shifted = z - z.min(axis=1, keepdims=True)
     total = shifted.sum(axis=1, keepdims=True)
     if (row := _first_row(total == 0)) is not None:
-        raise ValueError(f"min_shift is not defined for row {row}: its logits are all equal.")
+        raise ValueError(
+            f"min_shift is not defined for row {row}: its logits are all equal. Use softmax, or leave the "
+            "row out."
+        )
     scores: NDArray[np.float64] = shifted / total
     return scores
 
@@ -108,11 +110,11 @@ def from_cumulative(cumulative: Any) -> NDArray[np.float64]:
 
 
 def from_cumulative_logits(logits: Any) -> NDArray[np.float64]:
-    r"""Convert logits of :math:`P(Y > k)`, as of CORAL heads, to class probabilities.
+    r"""Convert logits of :math:`P(Y > k)`, such as CORAL models give, to class probabilities.
 
     .. math:: p_k = \sigma(z_{k-1}) - \sigma(z_k) = \sigma(z_{k-1})\,\sigma(-z_k)\,(1 - e^{z_k - z_{k-1}})
 
-    The second form is computed, because it keeps full precision in the tails.
+    This function computes the last form, which keeps full precision in the tails.
 
     Parameters
     ----------
@@ -139,20 +141,21 @@ def from_cumulative_logits(logits: Any) -> NDArray[np.float64]:
 def from_logprobs(
     rows: Iterable[Mapping[str, float] | Sequence[Mapping[str, Any]]], classes: Sequence[Any]
 ) -> NDArray[np.float64]:
-    r"""Convert the token log-probabilities of a language model that answers with a label to probabilities.
+    r"""Convert token log-probabilities of a language model to class probabilities.
 
     .. math:: p_k = \frac{e^{s_k}}{\sum_{i} e^{s_i}}
 
-    with :math:`s_k` the log-probability of label ``k``, over the labels among the candidates.
+    The model answers with a label. Here :math:`s_k` is the log-probability of label ``k``, and the sum is
+    over the labels among the candidates.
 
     Parameters
     ----------
     rows : iterable
-        For each row the candidates for the token of the answer: a mapping from token to log-probability, or
-        a list of ``{"token": ..., "logprob": ...}``.
+        For each row, the candidate tokens for the answer: a mapping from token to log-probability, or a list
+        of ``{"token": ..., "logprob": ...}``.
     classes : sequence
-        The labels in order. Tokens are compared with them without surrounding white space. Labels that are
-        not among the candidates get probability 0; the others share 1 in proportion.
+        The labels in order. White space around a token is ignored. Labels that are not among the candidates
+        get probability 0, and the probabilities of the other labels are rescaled to sum to 1.
 
     Returns
     -------
@@ -166,11 +169,11 @@ def from_logprobs(
     """
     single = isinstance(rows, str | bytes | Mapping) or getattr(rows, "ndim", 1) == 0
     if single or not isinstance(rows, Iterable):
-        raise ValueError(f"rows must be a sequence with the candidates of each row; got {rows!r}.")
+        raise ValueError(f"rows must be a sequence with the candidate tokens of each row; got {rows!r}.")
     labels = as_classes(classes).tolist()
     column = {str(label).strip(): k for k, label in enumerate(labels)}
     if len(column) < len(labels):
-        raise ValueError(f"classes must be distinct as tokens; got {labels}.")
+        raise ValueError(f"classes must differ when written as tokens; got {labels}.")
     proba = []
     for i, candidates in enumerate(rows):
         pairs = _token_logprobs(candidates, i)
@@ -184,14 +187,14 @@ def from_logprobs(
         if largest == -np.inf:
             raise ValueError(
                 f"Row {i}: none of the labels {list(column)} is among the tokens "
-                f"{[token for token, _ in pairs]}."
+                f"{[token for token, _ in pairs]}. Ask the model for more candidates, or check the classes."
             )
         p = np.zeros(len(column))
         for k, logprob in known:
             p[k] += np.exp(logprob - largest)
         proba.append(p / p.sum())
     if not proba:
-        raise ValueError("from_logprobs got no rows.")
+        raise ValueError("rows is empty; pass the candidates of at least one row.")
     return np.array(proba)
 
 

@@ -1,8 +1,9 @@
 r"""Estimate how a new population differs from that of the calibration rows.
 
 Calibration rows with weights :math:`dP_{new} / dP_{cal}` represent the new population (Tibshirani et al.
-2019). These ratios are known only if the shift is by design. Here they are estimated: from features if the
-features have shifted (covariate shift), from predictions if the shares of the classes have (label shift).
+2019). These ratios are known only if the shift is by design. The functions here estimate them: from features
+if the features have shifted (covariate shift), from predictions if the class shares have shifted (label
+shift).
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ Ratios = NDArray[np.float64]
 
 _ROUNDING = 1e-9  # of a solved linear system
 _LARGEST = np.finfo(np.float64).max
-_FEW = 10  # warn if the effective number of rows is less than one in so many
+_FEW = 10  # warn if the effective number of rows is less than the number of rows divided by this
 
 
 def covariate_ratios(
     X_cal: Any, X_new: Any, *, classifier: Any = None, folds: int = 5, random_state: int = 0
 ) -> tuple[Ratios, Ratios]:
-    r"""Estimate how much more often the features of each row occur among new than among calibration rows.
+    r"""Estimate the likelihood ratio of each row's features: new population over calibration population.
 
     A classifier learns to distinguish the two samples. With :math:`q(x)` its probability that ``x`` is new,
 
@@ -48,28 +49,29 @@ def covariate_ratios(
         Features of the calibration rows and of new rows. If both are pandas frames, the classifier gets a
         frame.
     classifier : scikit-learn classifier, optional
-        A classifier with ``predict_proba``, of which clones are trained. By default a logistic regression on
-        standardized features, which is right if the logarithm of the ratio is linear in them.
+        A classifier with ``predict_proba``; clones of it are trained. The default is a logistic regression on
+        standardized features, which is right if the logarithm of the ratio is linear in the features.
     folds : int
-        The number of folds of each sample.
+        The number of folds that each sample is split into.
     random_state : int
         The seed of the folds.
 
     Returns
     -------
     ratios_cal, ratios_new : array of float
-        The ratios, on a scale on which those of the calibration rows have mean 1, as the true ratios have in
-        expectation. Only proportions matter to a calibration.
+        The ratios, scaled so that the calibration rows have mean 1, as the true ratios have in expectation.
+        A calibration uses only their proportions.
 
     Warns
     -----
     UserWarning
-        If the effective number of calibration rows is less than a tenth of them; see :func:`effective_rows`.
+        If the effective number of calibration rows is less than a tenth of their number; see
+        :func:`effective_rows`.
 
     Notes
     -----
-    With the true ratios the guarantee holds exactly for the new population; with estimated ratios it holds as
-    far as they are right.
+    With the true ratios the guarantee holds exactly for the new population. With estimated ratios it holds
+    only as far as the estimates are right.
 
     References
     ----------
@@ -99,7 +101,10 @@ def covariate_ratios(
 
         classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000))
     elif not hasattr(classifier, "predict_proba"):
-        raise ValueError(f"{classifier!r} has no predict_proba, but the ratios need its probabilities.")
+        raise ValueError(
+            f"{classifier!r} has no predict_proba, but the ratios come from class probabilities; use another "
+            "classifier."
+        )
     is_new = np.arange(n_cal + n_new) >= n_cal
     odds = np.empty(n_cal + n_new)
     halves = (split_folds(n, folds, random_state=random_state) for n in (n_cal, n_new))
@@ -115,12 +120,16 @@ def covariate_ratios(
         row = int((~np.isfinite(odds)).argmax())
         where = f"X_new[{row - n_cal}]" if is_new[row] else f"X_cal[{row}]"
         raise ValueError(
-            f"The classifier is certain that {where} is new, so its ratio would be infinite: the samples do "
-            "not overlap there. Take a classifier with smoother probabilities, or leave such rows out."
+            f"The classifier is certain that {where} is a new row, so its ratio would be infinite: the "
+            "samples do not overlap there. Use a classifier with smoother probabilities, or leave such rows "
+            "out."
         )
     ratios_cal, ratios_new = odds[:n_cal], odds[n_cal:]
     if not ratios_cal.any():
-        raise ValueError("The classifier is certain of every calibration row: the samples do not overlap.")
+        raise ValueError(
+            "The classifier is certain about every calibration row: X_cal and X_new do not overlap, so the "
+            "calibration rows can't represent the new ones."
+        )
     _warn_of_few(ratios_cal)
     scale = ratios_cal.mean()
     return ratios_cal / scale, ratios_new / scale
@@ -131,21 +140,22 @@ def accepted_rows(weights: Any, *, largest: Any, random_state: int | None = None
 
     .. math:: P(\text{row } i \text{ is accepted}) = w_i / w_{max}
 
-    Rows are accepted independently of each other. If they are independent draws and the weights are the true
-    ratios, up to a factor, then the accepted rows are independent draws from the new population. So every
-    promise for independent rows holds there, also with ``delta``, without weights at calibration or
-    prediction; promises for clusters do not. With estimated ratios it holds as far as they are right.
+    Each row is accepted independently of the others. If the rows are independent draws and the weights are
+    the true ratios, up to a factor, then the accepted rows are independent draws from the new population. So
+    every guarantee for independent rows holds in the new population, even with ``delta``, and neither
+    calibration nor prediction needs weights. Guarantees for clusters do not hold. With estimated ratios a
+    guarantee holds only as far as the estimates are right.
 
     Parameters
     ----------
     weights : array-like of shape (n,)
-        The likelihood ratio of each row; for a shift of the classes, the ratio of its class.
+        The likelihood ratio of each row; if the class shares have shifted, the ratio of its class.
     largest : number
-        An upper bound of all weights in the population, known without these rows: for a shift of the classes
-        the largest ratio, for a shift by design the largest weight of the design.
+        An upper bound of all weights in the population, known without these rows. If the class shares have
+        shifted, pass the largest ratio. If the shift is by design, pass the largest weight of the design.
     random_state : int, optional
         The seed of the draw; a random one by default. With a fixed seed the rows must come in random order.
-        If you try several seeds and keep the best threshold, no promise holds.
+        If you try several seeds and keep the best threshold, the guarantee is lost.
 
     Returns
     -------
@@ -158,7 +168,7 @@ def accepted_rows(weights: Any, *, largest: Any, random_state: int | None = None
 
     Examples
     --------
-    The last class is 1.3 times as frequent as it was, the others are 0.6 times as frequent.
+    The last class is now 1.3 times as frequent as before, the others are 0.6 times as frequent.
 
     >>> from ordinalrisk import RiskController
     >>> rng = np.random.default_rng(0)
@@ -178,15 +188,15 @@ def accepted_rows(weights: Any, *, largest: Any, random_state: int | None = None
     if (w > bound).any():
         row = int(w.argmax())
         raise ValueError(
-            f"weights[{row}] is {w[row]}, larger than largest={largest}; largest must bound every weight of "
-            "the population."
+            f"weights[{row}] is {w[row]}, but largest={largest}; pass an upper bound of all weights in the "
+            "population as largest."
         )
     random_state = None if random_state is None else checked_seed(random_state)
     return np.flatnonzero(np.random.default_rng(random_state).random(len(w)) * bound < w)
 
 
 def effective_rows(weights: Any) -> float:
-    r"""Return the number of rows of equal weight that carry as much information as weighted rows.
+    r"""Return how many equally weighted rows carry as much information as these weighted rows.
 
     .. math:: \frac{(\sum_i w_i)^2}{\sum_i w_i^2}
 
@@ -198,7 +208,7 @@ def effective_rows(weights: Any) -> float:
     Returns
     -------
     float
-        From 1, where one row has all the weight, to ``n``.
+        A number from 1 (one row has all the weight) to ``n`` (all weights are equal).
 
     Examples
     --------
@@ -213,7 +223,9 @@ def effective_rows(weights: Any) -> float:
 def _checked_weights(weights: Any) -> NDArray[Any]:
     w = to_numpy(weights, "weights")
     if w.ndim != 1 or not len(w) or w.dtype.kind not in "biuf":
-        raise ValueError(f"weights must be a number for each row; got shape {w.shape} of type {w.dtype}.")
+        raise ValueError(
+            f"weights must have one number for each row; got an array of shape {w.shape} and type {w.dtype}."
+        )
     wrong = ~(np.isfinite(w) & (w >= 0))
     if wrong.any():
         row = int(wrong.argmax())
@@ -224,7 +236,7 @@ def _checked_weights(weights: Any) -> NDArray[Any]:
 
 
 def label_ratios(proba_cal: Any, y_cal: Any, proba_new: Any, *, classes: Any = None) -> Ratios:
-    r"""Estimate how much more often each class occurs among new rows, without their labels.
+    r"""Estimate how much the share of each class has changed, from new rows without labels.
 
     If only the shares of the classes have changed, the labels predicted for new rows follow from the
     confusion matrix of the calibration rows (black-box shift estimation):
@@ -234,9 +246,9 @@ def label_ratios(proba_cal: Any, y_cal: Any, proba_new: Any, *, classes: Any = N
 
     with the most probable label as :math:`\hat y`. The ratios are estimates from both samples: with weak
     predictions or few rows they can be far off, and a calibration that uses them keeps ``alpha`` only as far
-    as they are right. A promise for each true class (``condition_on="label"``) needs no ratios. If the
-    solution has a negative entry, it is replaced by the non-negative least-squares solution, scaled so that
-    the implied shares of the classes add up to 1.
+    as they are right. A guarantee for each true class (``condition_on="label"``) needs no ratios. If the
+    solution has a negative entry, the function returns the non-negative least-squares solution instead,
+    scaled so that the implied class shares sum to 1.
 
     Parameters
     ----------
@@ -255,7 +267,7 @@ def label_ratios(proba_cal: Any, y_cal: Any, proba_new: Any, *, classes: Any = N
     Warns
     -----
     UserWarning
-        If an entry was negative: the predictions then say little about some classes.
+        If an entry was negative, which means that the predictions say little about some classes.
 
     References
     ----------
@@ -263,7 +275,7 @@ def label_ratios(proba_cal: Any, y_cal: Any, proba_new: Any, *, classes: Any = N
 
     Examples
     --------
-    Half of the new rows are predicted to be of the last class, and one in four of the calibration rows.
+    The model predicts the last class for half of the new rows, and for a quarter of the calibration rows.
 
     >>> proba_cal, y_cal = np.eye(3)[[0, 0, 1, 2]], [0, 0, 1, 2]
     >>> label_ratios(proba_cal, y_cal, np.eye(3)[[0, 1, 2, 2]])
@@ -291,8 +303,9 @@ def label_ratios(proba_cal: Any, y_cal: Any, proba_new: Any, *, classes: Any = N
     negative = [repr(label) for label in known[ratios < -_ROUNDING].tolist()]
     if negative:
         warnings.warn(
-            f"The predictions hardly show how the share of {listed(negative)} has shifted: its ratio came "
-            "out negative, and all ratios are uncertain. Take more rows, or merge classes that are confused.",
+            f"The predictions hardly show how the share of {listed(negative)} has changed: the estimated "
+            "ratio is negative, so all ratios are uncertain. Use more rows, or merge classes that the model "
+            "confuses.",
             stacklevel=2,
         )
     if (ratios < 0).any():
@@ -329,22 +342,22 @@ def _warn_of_few(ratios: Ratios) -> None:
         half = int(np.searchsorted(shares, 0.5)) + 1
         warnings.warn(
             f"The {n} calibration rows count as {count:.3g} rows: {half} of them carry half of the weight. "
-            "New rows are so unlike them that sets will be wide and the ratios uncertain.",
+            "The new rows differ so much that sets will be large and the ratios are uncertain.",
             stacklevel=3,
         )
 
 
 def _require_regular(confusion: NDArray[np.float64], classes: Classes) -> None:
-    for axis, problem in enumerate(("absent from y_cal", "never predicted")):
+    for axis, problem in enumerate(("has no calibration row", "is predicted for no calibration row")):
         share = confusion.sum(axis=axis)
         if not share.all():
             raise ValueError(
-                f"Class {classes.tolist()[share.argmin()]!r} is {problem} for the calibration rows, so "
-                "predictions can't show the shift of the classes: merge it with a neighbour, or take more "
-                "rows."
+                f"Class {classes.tolist()[share.argmin()]!r} {problem}, so predictions can't show how the "
+                "class shares have changed: merge it with a neighbour, or use more rows."
             )
     if np.linalg.matrix_rank(confusion) < len(classes):
         raise ValueError(
-            "The confusion matrix of the calibration rows is singular: some classes are predicted alike, so "
-            "predictions can't show the shift of the classes. Merge those classes, or take more rows."
+            "The confusion matrix of the calibration rows is singular: the model can't distinguish some "
+            "classes, so predictions can't show how the class shares have changed. Merge those classes, or "
+            "use more rows."
         )

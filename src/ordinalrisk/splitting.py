@@ -22,28 +22,27 @@ _MOST_ROWS = 10**9  # their positions take 8 gigabytes
 def split_rows(
     n_or_y: Any, *, share: Any = 0.5, clusters: Any = None, random_state: int | None = None
 ) -> tuple[Rows, Rows]:
-    """Split rows into two parts at random, for example one to choose a loss with and one to calibrate with.
+    """Split rows into two parts at random, for example to choose a loss on one and calibrate on the other.
 
     Parameters
     ----------
     n_or_y : int or array-like
         The number of rows, or anything with one entry for each row.
     share : number
-        The share of the rows, or of the clusters where there are any, in the first part; strictly between 0
-        and 1.
+        The share of the rows (with ``clusters``, of the clusters) in the first part, between 0 and 1.
     clusters : array-like, optional
         The cluster of each row, such as a patient; names may have any type. All rows of a cluster go into the
-        same part. ``share`` counts clusters, not rows: filling a part up with rows would make large clusters
-        less likely in it, so they would not be exchangeable with new ones.
+        same part. ``share`` counts clusters, not rows. If it counted rows, a large cluster would be less
+        likely to fit into a part, so the clusters of that part would not be exchangeable with new clusters.
     random_state : int, optional
         The seed of the draw; a random one by default. Guarantees average over this draw too. If you fix the
-        seed, the rows must be in random order: on a sorted file a fixed seed can favour some classes. If you
-        try several seeds and keep the best, no guarantee holds.
+        seed, the rows must be in random order: with sorted rows a fixed seed can favour some classes. If you
+        try several seeds and keep the best result, the guarantee is lost.
 
     Returns
     -------
     first, second : array of int
-        The positions of the rows of each part, ascending; neither is empty.
+        The positions of the rows of each part, ascending. Both parts have rows.
 
     Examples
     --------
@@ -59,7 +58,7 @@ def split_rows(
         raise ValueError(f"share must lie strictly between 0 and 1; got {share!r}.")
     cluster, n_clusters = _clusters(clusters, n_rows)
     if n_clusters < 2:
-        raise ValueError("Two parts need at least two clusters; there is only one.")
+        raise ValueError("Two parts need at least two clusters; all rows belong to one cluster.")
     return _two_parts(cluster, min(max(round(exact * n_clusters), 1), n_clusters - 1), random_state)
 
 
@@ -73,7 +72,7 @@ def split_folds(
     n_rows : int
         The number of rows.
     folds : int
-        The number of folds, from 2 to the number of rows, or of clusters if there are any.
+        The number of folds, from 2 to the number of rows (with ``clusters``, of clusters).
     clusters : array-like, optional
         The cluster of each row; names may have any type. All rows of a cluster go into the same fold.
     random_state : int, optional
@@ -82,8 +81,8 @@ def split_folds(
     Returns
     -------
     list of array of int
-        The positions of the rows of each fold, ascending. Folds differ by at most one in their number of
-        rows, or of clusters if there are any.
+        The positions of the rows of each fold, ascending. Folds differ by at most one in their number of rows
+        (with ``clusters``, of clusters).
 
     Examples
     --------
@@ -107,7 +106,7 @@ def split_folds(
 def held_out_and_training(n_rows: int, size: Any, clusters: Any, random_state: int) -> tuple[Rows, Rows]:
     """Draw the rows to calibrate with and the rows to train on.
 
-    If there are clusters, ``size`` counts them: a number of rows would favour clusters of some sizes.
+    With ``clusters``, ``size`` counts clusters, since counting rows would favour clusters of some sizes.
     """
     cluster, n_clusters = _clusters(clusters, n_rows)
     n_held_out = _number_held_out(size, n_clusters, "rows" if clusters is None else "clusters")
@@ -121,7 +120,7 @@ def _two_parts(cluster: Rows, n_first: int, random_state: int | None) -> tuple[R
 
 
 def _rows_of(parts: Sequence[Rows], cluster: Rows) -> list[Rows]:
-    """Return the rows of each part, ascending, from its clusters and the cluster of each row."""
+    """Return the positions of the rows in each part, ascending; ``parts`` lists the clusters of each part."""
     part_of = np.empty(sum(map(len, parts)), np.int64)
     for number, members in enumerate(parts):
         part_of[members] = number
@@ -132,7 +131,7 @@ def _rows_of(parts: Sequence[Rows], cluster: Rows) -> list[Rows]:
 def _number_of_rows(n_or_y: Any) -> int:
     n_rows = int(n_or_y if is_whole(n_or_y) else _length(n_or_y))
     if n_rows < 2:
-        raise ValueError(f"Two parts need at least two rows; there are {n_rows}.")
+        raise ValueError(f"Two parts need at least two rows; got {n_rows}.")
     _require_few(n_rows)
     return n_rows
 
@@ -155,7 +154,7 @@ def _length(values: Any) -> int:
 
 
 def _clusters(clusters: Any, n_rows: int) -> tuple[Rows, int]:
-    """Return the number of each row's cluster, in order of appearance, and how many there are."""
+    """Return the number of each row's cluster, in order of appearance, and the number of clusters."""
     if clusters is None:
         return np.arange(n_rows), n_rows
     cluster = RowNames("clusters").numbered(clusters, n_rows)
@@ -179,7 +178,7 @@ def _number_held_out(size: Any, n: int, units: str) -> int:
         )
     if n_held_out >= n:
         raise ValueError(
-            f"calibration_size={size!r} would hold out {n_held_out} of {n} {units} and leave none to train "
-            "on."
+            f"calibration_size={size!r} would hold out {n_held_out} of {n} {units} and leave none for "
+            "training; take a smaller calibration_size."
         )
     return n_held_out

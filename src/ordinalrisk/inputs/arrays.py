@@ -1,4 +1,4 @@
-"""Convert arrays of any library to numpy, and name the number types they may have."""
+"""Convert arrays of any library to numpy, and define the number types that they may have."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 SUM_TOLERANCE = {"float64": 1e-5, "float32": 1e-5, "float16": 1e-3, "bfloat16": 8e-3}
-"""The largest distance of the sum of a row from 1: more than the rounding of a softmax in that type."""
+"""How far the sum of a row may be from 1: more than the rounding errors of a softmax in that type."""
 
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
-"""A float of 16 bits, the upper half of a float32. Numpy has no type for it."""
+"""The 16-bit float that is the upper half of a float32. Numpy has no type for it."""
 
 _NAMES = {np.dtype(name): name for name in ("float64", "float32", "float16")} | {BFLOAT16: "bfloat16"}
 
 
 def library_of(values: Any) -> str:
-    """Return the package that the type of ``values`` comes from, without importing it."""
+    """Return the name of the package that defines the type of ``values``, without importing the package."""
     return type(values).__module__.partition(".")[0]
 
 
@@ -58,10 +58,10 @@ def _to_numpy(values: Any, name: str) -> NDArray[Any]:
         return values
     if values is None:
         raise ValueError(
-            f"{name} is None; pass its values. If it was read with get(), the column may not exist."
+            f"{name} is None; pass its values. If you read it with get(), the column may not exist."
         )
     if isinstance(values, str | bytes):
-        raise ValueError(f"{name} must hold a value for each row; got the text {values!r}.")
+        raise ValueError(f"{name} must have a value for each row; got the text {values!r}.")
     library = library_of(values)
     if library == "torch":
         if values.device.type != "cpu":
@@ -86,14 +86,14 @@ def _to_numpy(values: Any, name: str) -> NDArray[Any]:
         return matrix
     if library == "dask":
         raise ValueError(
-            f"{name} is a dask collection. calibrate, predict_set and metrics take one if all their inputs "
-            f"are dask collections; here pass {name}.compute()."
+            f"{name} is a dask collection, but other inputs are not, or this function does not take dask "
+            f"collections; pass {name}.compute()."
         )
     if library == "polars" and hasattr(values, "collect"):
         raise ValueError(f"{name} is a lazy frame; pass {name}.collect().")
     if library == "polars" and hasattr(values, "schema"):
         for column, kind in values.schema.items():
-            if kind.is_temporal():  # which polars would turn into numbers
+            if kind.is_temporal():  # polars would turn it into numbers
                 raise ValueError(f"Column {column!r} of {name} must hold numbers; got type {kind}.")
     if library == "scipy" and hasattr(values, "toarray"):
         raise ValueError(f"{name} is a sparse matrix; pass {name}.toarray().")
@@ -106,12 +106,12 @@ def _to_numpy(values: Any, name: str) -> NDArray[Any]:
     try:
         plain = np.asarray(values)
     except ValueError:
-        raise ValueError(f"The rows of {name} differ in length.") from None
+        raise ValueError(f"The rows of {name} differ in length; give all rows the same length.") from None
     return plain.view(BFLOAT16) if plain.dtype.name == "bfloat16" else plain
 
 
 def as_floats(array: NDArray[Any]) -> NDArray[np.float64] | None:
-    """Return numbers as float64 and missing values as NaN, or None if there is text, a date or the like."""
+    """Return numbers as float64 and missing values as NaN; None if some value is not a number."""
     if array.dtype.kind in "biuf":
         return array.astype(np.float64)
     if array.dtype != object:
@@ -125,7 +125,7 @@ def as_floats(array: NDArray[Any]) -> NDArray[np.float64] | None:
         array = np.where(places, np.nan, array)
     try:
         return array.astype(np.float64)
-    except (ValueError, OverflowError):  # a decimal NaN that signals, a whole number beyond all floats
+    except (ValueError, OverflowError):  # a signalling NaN, or a whole number too large for a float
         return None
 
 

@@ -15,34 +15,34 @@ class Batch:
     """Checked rows, on the host or on a device."""
 
     proba: Any
-    labels: Any = None  # positions in the classes
+    labels: Any = None  # the position of each true label in the classes
     groups: Any = None
     clusters: Any = None
     sample_weight: Any = None
-    point_labels: Any = None  # positions, as labels
-    columns: Mapping[str, Any] = field(default_factory=dict)  # others of the same rows
+    point_labels: Any = None  # positions in the classes
+    columns: Mapping[str, Any] = field(default_factory=dict)  # other columns of the same rows
     part: int = 0  # the file or partition, numbered in the order of the data
-    first_row: int = 0  # the rows before; if the lengths of the parts are unknown, those of this part only
-    number: int | None = None  # among the batches that a caller passes one by one
+    first_row: int = 0  # the number of earlier rows; within this part if the parts' lengths are unknown
+    number: int | None = None  # the number of the batch, if the caller passes several
 
     def __len__(self) -> int:
         return len(self.proba)
 
     @property
     def place(self) -> tuple[int, int]:
-        """The position of the batch: sorting batches by place gives the rows in order."""
+        """The position of the batch; batches sorted by it have their rows in order."""
         return self.part, self.first_row
 
     @property
     def used(self) -> list[str]:
-        """Names of the row options that are given: groups, clusters, sample_weight."""
+        """The names of the row options that are set: groups, clusters, sample_weight."""
         names = ("groups", "clusters", "sample_weight")
         return [name for name in names if getattr(self, name) is not None]
 
 
 @contextmanager
 def in_batch(number: int | None) -> Iterator[None]:
-    """Name the batch in errors about its rows, if the caller passed several."""
+    """Add the number of the batch to errors about its rows, if the caller passed several batches."""
     try:
         yield
     except ValueError as error:
@@ -54,21 +54,21 @@ def in_batch(number: int | None) -> Iterator[None]:
 class Summary(ABC):
     """The result of a pass over rows.
 
-    It does not depend on how the rows are cut into batches, nor on the order in which summaries of
-    different rows are merged. Batches of one part are added in order.
+    The result depends neither on how the rows are split into batches nor on the order in which summaries of
+    different rows are merged. Only the batches of one part must be added in order.
     """
 
     @abstractmethod
     def add(self, batch: Batch) -> None:
-        """Take in more rows."""
+        """Add more rows."""
 
     @abstractmethod
     def merge(self, other: Self) -> Self:
-        """Return the summary of the rows of both, without changing either."""
+        """Return the summary of the rows of both summaries, without changing either."""
 
 
 class Together(Summary):
-    """Several summaries that are made in one pass; each is an attribute of its name."""
+    """Several summaries that are made in one pass; each is an attribute under its name."""
 
     def __init__(self, **parts: Summary) -> None:
         self.parts: dict[str, Any] = parts
@@ -90,7 +90,7 @@ class Together(Summary):
 
 
 def merge_all(summaries: Sequence[Any]) -> Any:
-    """Merge several summaries into one, in pairs, which copies less than one after the other."""
+    """Merge several summaries into one. Merging in pairs copies less than merging one after the other."""
     while len(summaries) > 1:
         pairs = [summaries[i : i + 2] for i in range(0, len(summaries), 2)]
         summaries = [pair[0].merge(pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]

@@ -1,4 +1,4 @@
-"""The line outside of the library that a warning points at."""
+"""Find the line outside the library that a warning should point at."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def level_of_caller() -> int:
-    """Return the ``stacklevel`` of the user's line, for a warning in the function that calls this one."""
+    """Return the ``stacklevel`` of the user's line, for a warning raised in the calling function."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(("ordinalrisk.", "contextlib")):
         level, frame = level + 1, frame.f_back

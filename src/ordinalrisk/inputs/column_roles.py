@@ -1,4 +1,4 @@
-"""Which columns of a table hold scores, labels, groups, clusters and weights; saved with a calibration."""
+"""The columns of a table that hold scores, labels, groups, clusters and weights, saved with a calibration."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ScoreColumns:
-    """The columns that a calibration was made from."""
+    """The columns that were used for a calibration."""
 
     scores: tuple[str, ...]  # in the order of the classes
     label: str
-    logits: bool = False  # to be turned into probabilities by a softmax
-    rescale: bool = False  # divide each row by its sum, as for rounded probabilities or counts
+    logits: bool = False  # whether a softmax turns the scores into probabilities
+    rescale: bool = False  # whether to divide each row by its sum, for rounded probabilities or counts
     group: str | None = None
     cluster: str | None = None
     weight: str | None = None
@@ -23,7 +23,7 @@ class ScoreColumns:
 
     @classmethod
     def from_dict(cls, described: dict[str, Any]) -> ScoreColumns:
-        """Return the columns that a file describes; the types of its fields are checked already."""
+        """Return the columns that a file describes; the types of its fields have been checked."""
         columns = cls(**described | {"scores": tuple(described["scores"])})
         others = [name for name in (columns.group, columns.cluster, columns.weight) if name is not None]
         names = [*columns.scores, *others]

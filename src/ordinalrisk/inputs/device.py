@@ -1,6 +1,6 @@
 """Operations on tensors on a GPU that differ from those on numpy arrays.
 
-Torch is imported inside functions that receive a tensor, so it is loaded already.
+Functions that receive a tensor import torch inside, where it is already loaded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 DEVICE_TYPES = {"cuda"}
-"""The device types, in torch's words, for which :mod:`ordinalrisk.growth.kernels.gpu` has kernels."""
+"""The device types, by their torch names, that :mod:`ordinalrisk.growth.kernels.gpu` has kernels for."""
 
 
 def on_device(values: Any) -> bool:
@@ -30,7 +30,7 @@ def to_host(values: Any) -> Any:
 
 
 def to_device_of(proba: Any, indices: Any, name: str) -> Any:
-    """Move ``indices`` to the device of ``proba``; refuse to move them from a GPU to the host."""
+    """Move ``indices`` to the device of ``proba``; raise an error instead of moving them to the host."""
     if on_device(proba):
         import torch
 
@@ -39,7 +39,7 @@ def to_device_of(proba: Any, indices: Any, name: str) -> Any:
         return torch.tensor(indices, device=proba.device)
     if on_device(indices):
         raise ValueError(
-            f"{name} is on device {indices.device}, but the rows are not; move it with {name}.cpu()."
+            f"{name} is on device {indices.device}, but proba is not; move it with {name}.cpu()."
         )
     return indices
 
@@ -70,7 +70,7 @@ def _are_below(end: int, numbers: torch.Tensor) -> bool:
 
 
 def labels_at(indices: torch.Tensor, classes: NDArray[Any]) -> Any:
-    """Return the labels at ``indices``: a tensor if labels are numbers, else an array on the host."""
+    """Return the labels at ``indices``: a tensor if the labels are numbers, else an array on the host."""
     if classes.dtype.kind not in "biuf":
         return classes[to_host(indices)]
     import torch

@@ -29,16 +29,16 @@ def as_classes(classes: Any, name: str = "classes") -> Classes:
     if not isinstance(items, list) or any(isinstance(item, list | tuple | np.ndarray) for item in items):
         raise ValueError(f"{name} must be a sequence of labels in order; got {classes!r}.")
     if not items:
-        raise ValueError(f"{name} is empty; name the labels in order.")
+        raise ValueError(f"{name} is empty; list the labels in order.")
     for label in items:
         if not _is_label(label) or (label is not None and is_missing(label)):
-            raise ValueError(f"{name} must be labels; {label!r} is not a label.")
+            raise ValueError(f"{name} must list labels; {label!r} can't be a label.")
     repeated = [label for i, label in enumerate(items) if label in items[:i]]
     if repeated:
-        raise ValueError(f"{name} must be distinct; {repeated[0]!r} is there more than once.")
+        raise ValueError(f"{name} must be distinct; {repeated[0]!r} is listed more than once.")
     kinds = {type(label) for label in items}
     array = np.array(items, dtype=None if len(kinds) == 1 else object)
-    if kinds == {int} and array.dtype.kind == "f":  # which would round large whole numbers
+    if kinds == {int} and array.dtype.kind == "f":  # floats would round large whole numbers
         return np.array(items, object)
     return array
 
@@ -55,7 +55,7 @@ def ordered_categories(y: Any) -> list[Any] | None:
 
 
 def resolve_classes(classes: Any, y: Any, n_classes: int) -> Classes:
-    """Return the classes in order: those given, else the ordered categories of ``y``, else ``0 .. K-1``."""
+    """Return the classes in order: ``classes``, else the ordered categories of ``y``, else ``0 .. K-1``."""
     categories = ordered_categories(y)
     if classes is None:
         resolved = np.arange(n_classes) if categories is None else as_classes(categories)
@@ -64,7 +64,7 @@ def resolve_classes(classes: Any, y: Any, n_classes: int) -> Classes:
         if categories is not None and categories != resolved.tolist():
             raise ValueError(
                 f"classes={resolved.tolist()} differ from the ordered categories of y, {categories}; "
-                "give one of them."
+                "make them equal, or leave out classes."
             )
     if len(resolved) != n_classes:
         looks = getattr(y, "shape", None) == (n_classes,) and n_classes > len(resolved)
@@ -89,14 +89,16 @@ def class_indices(
     if n_rows and len(classes) > 2 and _are_booleans(labels, classes):
         raise ValueError(
             f"{name} holds True and False, but there are {len(classes)} classes: {classes.tolist()}. Pass "
-            "the class of each row, not whether it has one of them."
+            "the class of each row, not a yes or no."
         )
     if on_device(labels):
         indices: Any = device.class_indices(labels, classes)
     elif labels.dtype.kind in "biuf" and classes.dtype.kind in "biuf" and _exact_as_floats(classes):
         indices = _numeric_indices(labels, classes)
     elif labels.dtype.kind in "mM" and classes.dtype.kind not in "mMO":
-        raise ValueError(f"{name} holds times ({labels.dtype.name}); the classes are {classes.tolist()}.")
+        raise ValueError(
+            f"{name} holds times ({labels.dtype.name}), but the classes are {classes.tolist()}; pass labels."
+        )
     else:
         position = {label: k for k, label in enumerate(classes.tolist())}
         indices = np.array([position.get(label, -1) for label in _hashable(labels, name)], np.int64)
@@ -104,9 +106,9 @@ def class_indices(
         row = int(to_host(indices < 0).argmax())
         label = labels[row].item() if hasattr(labels[row], "item") else labels[row]
         if is_missing(label):
-            remedy = " A label is missing there: leave the row out."
+            remedy = " The label is missing: leave the row out."
         elif (meant := _meant(label, classes)) is not None:
-            remedy = f" Did you mean {meant!r}? Labels and classes must be written alike."
+            remedy = f" Did you mean {meant!r}? Labels and classes must be spelled the same."
         elif _are_positions(labels, classes):
             remedy = f" If these are positions, pass np.array(classes)[{name}]."
         raise RowError(
@@ -119,7 +121,7 @@ def class_indices(
 
 
 def _meant(label: Any, classes: Classes) -> Any:
-    """Return the class that is written like a label but for case, spaces, or quotes around a number."""
+    """Return the class that differs from a label only by case, spaces, or quotes around a number."""
     if isinstance(label, float) and label.is_integer():
         label = int(label)
     text = str(label).strip().casefold()
@@ -127,14 +129,14 @@ def _meant(label: Any, classes: Classes) -> Any:
 
 
 def _other_shape(shape: tuple[int, ...], of_proba: tuple[int, int], name: str) -> str:
-    """Say what to pass instead of labels, or scores, of a shape that is often passed by mistake."""
+    """Say what to pass instead if labels or scores have a shape that is often passed by mistake."""
     n_rows, n_classes = of_proba
     if shape == (n_classes,):
-        return f" If proba has a row for each class and a column for each label of {name}, pass proba.T."
+        return f" If proba has a row for each class and a column for each entry of {name}, pass proba.T."
     if shape == (n_rows, 1):
-        return f" Pass its one column: {name}.ravel() of an array, {name}.iloc[:, 0] of a pandas frame."
+        return f" Pass its only column: {name}.ravel() for an array, {name}.iloc[:, 0] for a pandas frame."
     if shape == of_proba:
-        return f" If a 1 in each row marks its class, pass {name}.argmax(axis=1)."
+        return f" If the labels are one-hot encoded, pass {name}.argmax(axis=1)."
     return ""
 
 
@@ -169,9 +171,9 @@ def _are_positions(labels: Any, classes: Classes) -> bool:
 def require_column_order(proba: Any, classes: Classes) -> None:
     """Raise an error if the columns of a frame are named like the classes but in another order.
 
-    A column matches a class if it has its name, or if all columns have the same text before and after the
-    name, as in ``p_low, p_high``; case only matters if it is the only difference between two names. If the
-    classes are whole numbers, numbers in the column names must rise or fall, unlike ``p3, p1, p2``.
+    A column matches a class if it has the name of the class, or if all columns have the same text before and
+    after the name, as in ``p_low, p_high``. Case only matters if two names differ by nothing else. If the
+    classes are whole numbers, the numbers in the column names must be in ascending or descending order.
     """
     pyarrow = library_of(proba) == "pyarrow"
     names = getattr(proba, "column_names" if pyarrow else "columns", None)
@@ -190,14 +192,14 @@ def require_column_order(proba: Any, classes: Classes) -> None:
             order = [by_name[name] for name in orders[0]]
             pick = f"proba.select({order})" if pyarrow else f"proba[{order}]"
             raise ValueError(
-                f"The columns of proba are in the order {columns}, the classes in the order {labels}; "
+                f"The columns of proba are in the order {columns}, but the classes in the order {labels}; "
                 f"pass {pick}."
             )
     _require_places(columns, labels)
     if classes.dtype.kind in "iu" and _are_unsorted(columns):
         raise ValueError(
-            f"The numbers in the columns of proba neither rise nor fall: {columns}. Put the columns into the "
-            "order of the classes; if they are in that order already, pass proba.to_numpy()."
+            f"The column names of proba have numbers that are not in order: {columns}. Put the columns in "
+            "the order of the classes; if they are already in that order, pass proba.to_numpy()."
         )
 
 
@@ -210,12 +212,12 @@ def _require_places(columns: list[str], labels: list[str]) -> None:
         if name in labels and labels[place] != name and not is_written_as_number(name.lstrip("-")):
             raise ValueError(
                 f"Column {place} of proba is {name!r}, but class {place} is {labels[place]!r}; the columns "
-                f"are {columns}, the classes {labels}. Name the columns like the classes, in their order."
+                f"are {columns}, the classes {labels}. Give the columns the names of the classes, in order."
             )
 
 
 def _orders_by_name(columns: list[str], labels: list[str]) -> list[list[str]]:
-    """Return the columns in class order, for each prefix and suffix that turns classes into their names."""
+    """Return the columns in class order, for each prefix and suffix that turns classes into column names."""
     if len({*columns}) < len(columns):
         return []
     extra, rest = divmod(sum(map(len, columns)) - sum(map(len, labels)), max(len(labels), 1))
@@ -228,7 +230,7 @@ def _orders_by_name(columns: list[str], labels: list[str]) -> list[list[str]]:
 
 
 def _are_unsorted(columns: list[str]) -> bool:
-    """Return whether names differ by whole numbers only, and these neither rise nor fall."""
+    """Return whether the names differ only by whole numbers that are in no order."""
     matches = [re.fullmatch(r"(\D*)(\d{1,9})(\D*)", name) for name in columns]
     parts = [match.groups() for match in matches if match]
     if len(parts) != len(columns) or len({(before, after) for before, _, after in parts}) > 1:
@@ -241,7 +243,7 @@ def _hashable(labels: NDArray[Any], name: str) -> list[Any]:
     items: list[Any] = labels.tolist()
     for row, label in enumerate(items):
         if not _is_label(label):
-            raise ValueError(f"{name}[{row}] is {label!r}, which is not a label.")
+            raise ValueError(f"{name}[{row}] is {label!r}, which can't be a label.")
     return items
 
 
@@ -250,7 +252,7 @@ def _is_label(value: Any) -> bool:
 
 
 def _exact_as_floats(classes: Classes) -> bool:
-    """Return whether all classes are exact as floats, so that numbers of any type compare with them."""
+    """Return whether floats represent all classes exactly, so that they compare with any number type."""
     return bool(len(classes)) and bool((np.abs(classes.astype(np.float64)) < 2**53).all())
 
 

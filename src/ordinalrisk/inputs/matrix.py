@@ -1,4 +1,4 @@
-"""Check that probabilities are a matrix, and explain what is wrong with a row."""
+"""Check that probabilities form a matrix, and explain what is wrong with a row."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ def as_matrix(values: Any, name: str = "proba", fewest: int = 2) -> Any:
 
 
 def softmax_of_rows(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(over="ignore", under="ignore"):  # to minus infinity, whose exponential is 0
+    with np.errstate(over="ignore", under="ignore"):  # minus infinity is fine: its exponential is 0
         e = np.exp(logits - logits.max(axis=1, keepdims=True))
     proba: NDArray[np.float64] = e / e.sum(axis=1, keepdims=True)
     return proba
 
 
 class RowError(ValueError):
-    """An error in one row; readers of files use its attributes to name the place of the row.
+    """An error in one row; readers of files use its attributes to say where in the file the row is.
 
-    ``value`` is the wrong value, or the sum of a row that does not sum to 1, and ``column`` the first wrong
-    column, if the error is in one. A row that is not probabilities may look like "percentages", "logits" or
-    "cumulative" ones.
+    ``value`` is the wrong value, or the sum of a row that does not sum to 1. ``column`` is the first wrong
+    column, if the error is in a column. ``looks_like`` is what the row looks like instead of probabilities:
+    "percentages", "logits" or "cumulative".
     """
 
     def __init__(
@@ -91,13 +91,13 @@ def raise_invalid_row(proba: NDArray[Any], row: int) -> NoReturn:
     with np.errstate(over="ignore"):
         total = float(p.sum())
     if abs(total - 100) < 1:
-        looks_like, remedy = "percentages", "these look like percentages, divide them by 100"
+        looks_like, remedy = "percentages", "these look like percentages; divide them by 100"
     elif (p > 1).any():
-        looks_like, remedy = "logits", "these look like logits, pass softmax(logits)"
+        looks_like, remedy = "logits", "these look like logits; pass softmax(logits)"
     elif (np.diff(p) >= 0).all() and p[-1] > 0.999:
-        looks_like, remedy = "cumulative", "these look cumulative, pass from_cumulative(proba[:, :-1])"
+        looks_like, remedy = "cumulative", "these look cumulative; pass from_cumulative(proba[:, :-1])"
     else:
         looks_like = None
-        remedy = "rescale with proba / proba.sum(axis=1, keepdims=True) if that is what you mean"
+        remedy = "if these are scores to rescale, pass proba / proba.sum(axis=1, keepdims=True)"
     message = f"Row {row} of proba sums to {total:.6g}, not to 1: {remedy}."
     raise RowError(message, row, total, looks_like=looks_like)

@@ -1,8 +1,8 @@
 """Exact numbers: ``0.29`` is 29/100, not the nearest binary fraction.
 
-A guarantee compares a total loss with a budget. Both are rationals, so neither rounding nor a
-tolerance decides. A short text such as ``1e999999`` is a huge number to compute with, so numbers from outside
-have limits.
+A guarantee compares a total loss with a budget. Both are rational numbers, so rounding can't change the
+result. Numbers that users pass have limits, since a short text such as ``1e999999`` takes very long to
+compute with.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy as np
 
 Number = int | float | Fraction | Decimal
 
-MOST_DIGITS = 4_300  # of a whole number, a numerator or a denominator; Python reads no more from text
-LARGEST_EXPONENT = 1_000  # of ten: beyond all floats
-LARGEST_POWER = 100  # of a distance: with a larger power only the farthest misses would count
-MOST_CLASSES = 5_000  # their cost table takes about a gigabyte
-MOST_ROWS = 10**12  # floats are exact up to about a thousand times that
-_MOST_BITS = 20_000  # of a cost as a whole number of units
-_MOST_BITS_IN_ALL = 2**31  # of all distinct costs of a table
+MOST_DIGITS = 4_300  # in a whole number, a numerator or a denominator; Python reads no more from text
+LARGEST_EXPONENT = 1_000  # a power of ten that is too large for a float
+LARGEST_POWER = 100  # of a distance; with a larger power only the farthest misses would count
+MOST_CLASSES = 5_000  # a cost table of this size takes about a gigabyte
+MOST_ROWS = 10**12  # floats represent whole numbers exactly up to about a thousand times this
+_MOST_BITS = 20_000  # in a cost as a whole number of units
+_MOST_BITS_IN_ALL = 2**31  # in all distinct costs of a table together
 _TOO_LONG = 10**MOST_DIGITS
 _TOO_LONG_TO_READ = 10**40
 _SIX_DIGITS = Context(prec=6, Emin=-10_000, Emax=10_000)
@@ -33,7 +33,9 @@ _NUMBER = re.compile(r"[+-]?(?:\d+/\d+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?(\d+))?)",
 
 
 def as_fraction(value: Any, name: str = "value") -> Fraction:
-    """Return the rational that the decimals of ``value`` mean, up to 4,300 digits and ten to the 1,000.
+    """Return the exact rational that the decimals of ``value`` denote.
+
+    Numbers may have at most 4,300 digits and an exponent of ten up to 1,000.
 
     >>> as_fraction(0.29), as_fraction("1/3")
     (Fraction(29, 100), Fraction(1, 3))
@@ -54,12 +56,12 @@ def as_fraction(value: Any, name: str = "value") -> Fraction:
         return _not_too_long(Fraction(text), name)
     except ZeroDivisionError:
         raise ValueError(f"{name} must be a finite number; got {value!r:.100}.") from None
-    except ValueError:  # Python reads no such whole number
+    except ValueError:  # a whole number too long for Python to read
         raise _too_long(name) from None
 
 
 def ratio(value: Number) -> tuple[int, int]:
-    """Return numerator and denominator of ``value``, not always in lowest terms; fast for floats.
+    """Return the numerator and denominator of ``value``, fast for floats but not always in lowest terms.
 
     >>> ratio(0.29), ratio(1e-7), ratio(2.5e20), ratio(Fraction(1, 3))
     ((29, 100), (1, 10000000), (250000000000000000000, 1), (1, 3))
@@ -69,7 +71,7 @@ def ratio(value: Number) -> tuple[int, int]:
     if type(value) is float:
         mantissa, _, exponent = repr(value).partition("e")
         whole, _, decimals = mantissa.partition(".")
-        if whole.lstrip("-").isdigit():  # not infinite
+        if whole.lstrip("-").isdigit():  # "inf" and "nan" have no digits
             digits, places = int(whole + decimals), len(decimals) - int(exponent or 0)
             return (digits, 10**places) if places >= 0 else (digits * 10**-places, 1)
     return as_fraction(value).as_integer_ratio()
@@ -98,7 +100,7 @@ def _too_long(name: str) -> ValueError:
 
 
 def is_whole(value: Any) -> bool:
-    """Return whether ``value`` is a whole number of any type; booleans are not."""
+    """Return whether ``value`` is a whole number of any type; booleans do not count."""
     try:
         index(value)
     except TypeError:
@@ -117,17 +119,17 @@ def require_classes(n_classes: int) -> None:
         raise ValueError(f"A cost table needs at least two classes; got {n_classes!r}.")
     if n_classes > MOST_CLASSES:
         raise ValueError(
-            f"There are {n_classes} classes; at most {MOST_CLASSES} are supported. Merge adjacent ones."
+            f"There are {n_classes} classes; at most {MOST_CLASSES} are supported. Merge adjacent classes."
         )
 
 
 def require_bits(n_bits: int, n_numbers: int = 1) -> None:
-    """Raise an error if costs take too many bits as whole numbers."""
+    """Raise an error if the costs need too many bits as whole numbers of a common unit."""
     if n_bits > _MOST_BITS or n_bits * n_numbers > _MOST_BITS_IN_ALL:
         most = min(_MOST_BITS, _MOST_BITS_IN_ALL // n_numbers)
         raise ValueError(
-            f"The costs have too many digits in common units: {n_bits} bits each, at most {most} are "
-            "supported. Round weights, positions or costs, or take a smaller power."
+            f"The costs have too many digits in a common unit: {n_bits} bits each, but at most {most} are "
+            "supported. Round weights, positions or costs, or use a smaller power."
         )
 
 
@@ -143,7 +145,7 @@ def as_number(value: Any, name: str = "value") -> Number:
         return int(near) if near.is_integer() else near
     exact = as_fraction(value, name)
     if isinstance(value, Fraction):
-        return exact  # without what a subclass adds
+        return exact  # a plain Python number, even if value has a subclass
     if isinstance(value, int | Decimal):
         return value
     if isinstance(value, np.floating):
@@ -168,7 +170,7 @@ def from_json(value: Any) -> Number:
 
 
 def decimal_text(value: Fraction) -> str:
-    """Write a short decimal if ``value`` has one, else the ratio, or an approximation of a long ratio.
+    """Write ``value`` as a short decimal if possible, else as a ratio; approximate a long ratio.
 
     >>> decimal_text(Fraction(29, 100)), decimal_text(Fraction(1, 3)), decimal_text(Fraction(2))
     ('0.29', '1/3', '2')
@@ -186,7 +188,7 @@ def decimal_text(value: Fraction) -> str:
 
 
 def percent_text(share: Fraction) -> str:
-    """Write a share in percent, in decimals; with four digits if it has many.
+    """Write a share in percent as a decimal, with four digits if the exact decimal is long.
 
     >>> percent_text(Fraction(1, 10)), percent_text(Fraction(1, 200)), percent_text(Fraction(1, 3))
     ('10 %', '0.5 %', '33.33 %')

@@ -12,10 +12,10 @@ from ordinalrisk.inputs.numbers import is_whole
 
 
 class RandomRows(Summary):
-    """A uniform sample of at most ``most`` of the rows that were added; all of them if they are fewer.
+    """A uniform sample of at most ``most`` of the rows that were added; all rows if there are fewer.
 
-    Every row gets a random key by its number, and the rows with the smallest keys are kept. So the sample
-    depends on the seed and on the number of rows only.
+    The seed and the number of a row determine a random key. The sample keeps the rows with the smallest keys,
+    so it depends only on the seed and on the number of rows.
     """
 
     def __init__(self, most: int, random_state: int = 0) -> None:
@@ -34,7 +34,7 @@ class RandomRows(Summary):
         if mine != theirs:
             raise ValueError(
                 f"A sample of {mine[0]} rows with seed {mine[1]} can't be merged with one of {theirs[0]} "
-                f"with seed {theirs[1]}; draw both alike."
+                f"with seed {theirs[1]}; use the same size and seed for both."
             )
         both = RandomRows(*mine)
         both._parts = self._parts + other._parts
@@ -49,7 +49,7 @@ class RandomRows(Summary):
         return proba[order], labels[order]
 
     def _drop(self, most_waiting: int) -> None:
-        """Drop the rows outside the sample, if more than ``most_waiting`` rows are kept."""
+        """Drop the rows outside the sample if more than ``most_waiting`` rows are in memory."""
         if not self._parts or sum(len(part[0]) for part in self._parts) <= most_waiting:
             return
         keys, rows, *others = (np.concatenate(parts) for parts in zip(*self._parts, strict=True))
@@ -59,19 +59,19 @@ class RandomRows(Summary):
             self._below = float(keys[low].max())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle the sample only, without rows that are to be dropped."""
+        """Pickle only the sample."""
         self._drop(0)
         return self.__dict__.copy()
 
 
 def generator_at(row: int, seed: int | None) -> np.random.Generator:
-    """Return numpy's default generator with this seed, advanced by one number for each earlier row."""
+    """Return numpy's default generator with this seed, advanced by one random number per earlier row."""
     return np.random.Generator(np.random.PCG64(seed).advance(row))
 
 
 def as_row_number(first_row: Any) -> int:
     if not is_whole(first_row) or first_row < 0:
         raise ValueError(
-            f"first_row must be a whole number, 0 or larger: the number of rows before; got {first_row!r}."
+            f"first_row must be the number of earlier rows, a whole number, 0 or larger; got {first_row!r}."
         )
     return int(first_row)

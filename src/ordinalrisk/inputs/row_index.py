@@ -1,4 +1,4 @@
-"""Compare the pandas indexes of inputs, which must name the same rows in the same order."""
+"""Compare the pandas indexes of inputs, which must have the same labels in the same order."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ordinalrisk.inputs.arrays import is_missing, library_of
 
 
 def require_same_rows(stacklevel: int = 3, /, **inputs: Any) -> None:
-    """Compare the first pandas index with those of the same length.
+    """Compare the first pandas index with the other indexes of the same length.
 
-    It is an error if another index has its labels in another order. It is a warning if the labels differ, as
-    after ``reset_index``: the rows may still correspond.
+    The same index labels in another order are an error. Different index labels, as after ``reset_index``,
+    only give a warning, since the rows may still correspond.
     """
     indexes = {name: index for name, values in inputs.items() if (index := row_index(values)) is not None}
     if len(indexes) < 2:
@@ -23,7 +23,7 @@ def require_same_rows(stacklevel: int = 3, /, **inputs: Any) -> None:
         if len(index) != len(expected) or index.equals(expected):
             continue
         here, there = ([None if is_missing(x) else x for x in each.tolist()] for each in (index, expected))
-        if here == there:  # labels of two types can be equal
+        if here == there:  # equal labels can have different types
             continue
         row = [mine == other for mine, other in zip(here, there, strict=True)].index(False)
         where = f"row {row} is {here[row]!r} in {name} and {there[row]!r} in {first}"
@@ -35,20 +35,20 @@ def require_same_rows(stacklevel: int = 3, /, **inputs: Any) -> None:
                 f"{align}{by_position if align else by_position.capitalize()}."
             )
         warnings.warn(
-            f"{name} has another index than {first}: {where}. Rows are matched by position, not by index; "
-            f"{by_position}.",
+            f"The index of {name} differs from that of {first}: {where}. Rows are matched by position, not "
+            f"by index; {by_position}.",
             stacklevel=stacklevel,
         )
 
 
 def row_index(values: Any) -> Any:
-    """Return the index of a pandas frame or series, or of the sets made from one; None for anything else."""
+    """Return the index of a pandas frame or series, or of sets made from one; None for anything else."""
     index = getattr(values, "index", None)
     return index if library_of(index) == "pandas" else None
 
 
 def index_columns(index: Any) -> dict[str, Any]:
-    """Return a pandas index as columns by name; none for one that only counts the rows from 0."""
+    """Return the levels of a pandas index as columns by name; no columns if it only counts rows from 0."""
     if index is None or (type(index).__name__ == "RangeIndex" and index.name is None and _counts(index)):
         return {}
     if index.nlevels == 1:

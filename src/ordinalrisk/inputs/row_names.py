@@ -1,4 +1,4 @@
-"""Names of groups and clusters: a value of any kind for each row, numbered in order of appearance."""
+"""Number the names of groups and clusters, which can be values of any type."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class RowNames:
 
     @property
     def known(self) -> tuple[Any, ...]:
-        """All names so far, in the order of their numbers."""
+        """All names seen so far, in the order of their numbers."""
         return tuple(self._position)
 
     def numbered(self, values: Any, n_rows: int) -> NDArray[np.int64]:
-        """Return the number of each row's name; names that are new get the next numbers."""
+        """Return the number of each row's name; new names get the next numbers."""
         names = self._listed(values, n_rows)
         for value in names:
             self._position.setdefault(value, len(self._position))
         return np.fromiter((self._position[value] for value in names), np.int64, n_rows)
 
     def looked_up(self, values: Any, n_rows: int) -> tuple[NDArray[np.int64], list[Any]]:
-        """Return the number of each row's name, -1 for an unknown one, and the unknown names."""
+        """Return the number of each row's name, with -1 for unknown names, and list the unknown names."""
         names = self._listed(values, n_rows)
         numbers = np.fromiter((self._position.get(value, -1) for value in names), np.int64, n_rows)
         return numbers, [*dict.fromkeys(names[row] for row in np.flatnonzero(numbers < 0))]
@@ -57,10 +57,10 @@ class RowNames:
         names: list[Any] = array.tolist()
         for row, value in enumerate(names):
             if not isinstance(value, Hashable):
-                raise RowError(f"{self._name}[{row}] is {value!r}, which is not a name.", row, value)
+                raise RowError(f"{self._name}[{row}] is {value!r}, which can't be a name.", row, value)
             if is_missing(value):
                 raise RowError(
-                    f"{self._name}[{row}] is missing; every row needs one: fill it in, or leave the row out.",
+                    f"{self._name}[{row}] is missing; fill it in, or leave the row out.",
                     row,
                     value,
                 )
@@ -68,7 +68,7 @@ class RowNames:
 
 
 def _as_objects(items: Sequence[Any]) -> NDArray[Any]:
-    """Keep the items as they are: numpy would turn numbers among strings into strings."""
+    """Return the items in an array of objects: numpy would turn numbers among strings into strings."""
     array = np.empty(len(items), object)
     array[:] = [item.item() if isinstance(item, np.generic) else item for item in items]
     return array

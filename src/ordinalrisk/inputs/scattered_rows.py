@@ -1,4 +1,4 @@
-"""A sample of rows that is spread over all of them and costs next to nothing."""
+"""A cheap sample that is spread evenly over all rows."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 class ScatteredRows(Summary):
     r"""At most ``most`` of the rows, one drawn at random from each :math:`2^k` consecutive rows.
 
-    A coin decides which of two neighbours stays, another which of the two that stayed in neighbouring pairs,
-    and so on. The coins depend on the numbers of the rows alone. So every row is drawn with probability
-    :math:`2^{-k}`, and rows that are not drawn need not be looked at: that is why this costs less than
-    :class:`~ordinalrisk.inputs.random_rows.RandomRows`.
+    A coin toss decides which row of each pair of neighbours stays. Another toss decides between the rows that
+    stayed in two neighbouring pairs, and so on. The tosses depend only on row numbers, so every row is drawn
+    with probability :math:`2^{-k}`, and rows that are not drawn are never read. This makes the sample cheaper
+    than :class:`~ordinalrisk.inputs.random_rows.RandomRows`.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class ScatteredRows(Summary):
 
 
 class _Drawn(NamedTuple):
-    """Some rows of the sample."""
+    """Rows of the sample from one batch."""
 
     part: NDArray[np.int64]
     rows: NDArray[np.int64]
@@ -115,7 +115,7 @@ def _drawn_rows(first: int, end: int, level: int) -> NDArray[np.int64]:
 
 
 def _coins(blocks: NDArray[np.int64], level: int) -> NDArray[np.int64]:
-    """Return 0 or 1 for each block of a level: which of its two halves stays."""
+    """Return 0 or 1 for each block of a level: the half of the block that stays."""
     mixed = blocks.astype(np.uint64) + np.uint64(level * _STEP % 2**64)
     for shift, factor in zip((30, 27), _MIX, strict=True):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * factor
@@ -151,7 +151,7 @@ def _in_order(parts: Sequence[list[Any] | None], order: NDArray[np.int64]) -> li
 
 
 def _alike(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Join scores; those of several number types become float64 with sums of 1."""
+    """Join scores; if their number types differ, convert them to float64 and make each row sum to 1."""
     if len({number_type(each) for each in parts}) == 1:
         return np.concatenate(parts)
     joined = np.concatenate([widened(each).astype(np.float64) for each in parts])

@@ -1,4 +1,4 @@
-"""Checks for fitting a scikit-learn classifier: labels in order, and probabilities by class."""
+"""Check the inputs for fitting a scikit-learn classifier, and order its probabilities by class."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def sorted_labels(y: NDArray[Any]) -> Classes:
     except TypeError:
         kinds = sorted({type(label).__name__ for label in y.tolist()})
         raise ValueError(
-            f"The labels in y have types {kinds}, which can't be sorted; name them in order with classes=."
+            f"The labels in y have types {kinds}, which can't be sorted; list them in order with classes=."
         ) from None
 
 
@@ -41,27 +41,27 @@ def warn_if_alphabetical(classes: Classes) -> None:
     """Warn that text labels are in alphabetical order, which is rarely the order of the scale."""
     if len(classes) > 2 and any(isinstance(label, str) for label in classes.tolist()):
         warnings.warn(
-            f"The labels are text and are in alphabetical order, {classes.tolist()}; name their order on "
-            "the scale with classes=.",
+            f"The labels are text, so they are taken in alphabetical order: {classes.tolist()}; list them in "
+            "the order of the scale with classes=.",
             stacklevel=3,
         )
 
 
 def warn_of_absent_classes(classes: Classes, labels: Rows, train: Rows, held_out: Rows) -> None:
-    """Warn of classes without a training row or without a calibration row."""
-    untrained = "the model gives them probability 0, and sets may miss nearly every new row that has one"
-    unmeasured = "the calibration measures nothing about them"
+    """Warn about classes without training rows or without calibration rows."""
+    untrained = "the model gives them probability 0, and sets may miss nearly every new row with such a label"
+    unmeasured = "the calibration can't measure how often sets miss them"
     for part, rows, effect in (("training", train, untrained), ("calibration", held_out, unmeasured)):
         if (absent := np.setdiff1d(labels, labels[rows])).size:
             warnings.warn(
-                f"No {part} row has the labels {classes[absent].tolist()}: {effect}. Add rows that have "
-                "them, or merge each of them with a neighbour.",
+                f"No {part} row has the labels {classes[absent].tolist()}: {effect}. Add rows with these "
+                "labels, or merge each of them with a neighbour.",
                 stacklevel=3,
             )
 
 
 def ordered_probabilities(estimator: Any, X: Any, classes: Classes) -> NDArray[Any]:
-    """Return the estimator's probabilities with a column for each of ``classes``, in their order."""
+    """Return the estimator's probabilities with a column for each class, in the order of ``classes``."""
     proba: NDArray[Any] = as_matrix(to_host(estimator.predict_proba(X)), fewest=1)
     trained_on = estimator.classes_
     column = class_indices(trained_on, classes, len(trained_on), "estimator.classes_")

@@ -1,4 +1,4 @@
-"""Check weights of rows and ratios of classes, and scale them to whole numbers."""
+"""Check row weights and class ratios, and scale them to whole numbers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def row_weights(values: Any, n_rows: int, name: str = "sample_weight") -> NDArra
 
 
 def exact_weights(weights: NDArray[np.float64]) -> tuple[NDArray[Any], Fraction]:
-    """Return binary weights as whole multiples of a unit, exactly, and the unit.
+    """Return floating-point weights as exact whole multiples of a unit, and the unit.
 
     >>> exact_weights(np.array([0.5, 1.5, 0.0]))
     (array([1, 3, 0], dtype=object), Fraction(1, 2))
@@ -71,7 +71,9 @@ def checked_class_ratios(ratios: Any, classes: Classes) -> tuple[Fraction, ...]:
     elif not isinstance(ratios, str) and (array := to_numpy(ratios, "class_ratios")).ndim == 1:
         values = array.tolist()
     else:
-        raise ValueError(f"class_ratios must be a ratio for each class, or a mapping; got {ratios!r}.")
+        raise ValueError(
+            f"class_ratios must be a sequence with a ratio for each class, or a mapping; got {ratios!r}."
+        )
     if len(values) != len(classes):
         raise ValueError(
             f"class_ratios must have one ratio for each of the {len(classes)} classes; got {len(values)}."
@@ -80,7 +82,7 @@ def checked_class_ratios(ratios: Any, classes: Classes) -> tuple[Fraction, ...]:
     for label, weight in zip(classes.tolist(), weights, strict=True):
         if weight < 0:
             raise ValueError(
-                f"class_ratios of {label!r} is negative: {float(weight):g}; a ratio of shares is 0 or larger."
+                f"class_ratios of {label!r} is {float(weight):g}; a ratio of shares must be at least 0."
             )
     if not any(weights):
         raise ValueError("class_ratios is 0 for every class; at least one must be positive.")
@@ -88,7 +90,7 @@ def checked_class_ratios(ratios: Any, classes: Classes) -> tuple[Fraction, ...]:
 
 
 def by_class(values: Mapping[Any, Any], classes: Classes, name: str) -> list[Any]:
-    """Return the values of a mapping in the order of the classes, which must be its keys."""
+    """Return the values of a mapping in the order of the classes; its keys must be the classes."""
     labels = classes.tolist()
     for label in values:
         if label not in labels:

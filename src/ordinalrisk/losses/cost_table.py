@@ -1,12 +1,12 @@
-r"""One cost table in the forms that computing needs: exact for decisions, floating point for levels.
+r"""A cost table in two forms: exact numbers for decisions, floating point for levels.
 
 The model's own estimate of the risk of ``[l, u]`` splits into a left and a right part for every table,
 
 .. math:: R(l, u) = H(l) + T(u), \quad H(l) = \sum_{j < l} a_j, \quad T(u) = \sum_{j > u} b_j,
 
 where adding label ``j`` on the left removes :math:`a_j = \sum_{i \le j} p_i (G[i, j+1] - G[i, j])` and on
-the right :math:`b_j = \sum_{i \ge j} p_i (G[i, j-1] - G[i, j])`. The differences in brackets are taken here,
-exactly, and rounded once; no term is negative, so the sums are monotone in floating point too.
+the right :math:`b_j = \sum_{i \ge j} p_i (G[i, j-1] - G[i, j])`. This module computes the differences in
+parentheses exactly and rounds each once. No term is negative, so the sums are monotone in floating point too.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 
 ExactTable = tuple[tuple[Fraction, ...], ...]
 LARGEST_COST = Fraction(np.finfo(np.float64).max)
-_CACHED_BYTES = 2**26  # of tables that are kept for the next call; the last one is kept whatever its size
-_BYTES_OF_A_COST = 300  # measured: as it was given, rational, whole, floating-point and ranked, and its gains
+_CACHED_BYTES = 2**26  # the limit for cached tables; the last table is kept whatever its size
+_BYTES_OF_A_COST = 300  # measured; includes all forms of a cost and its gains
 _BYTES_OF_A_TABLE = 4096
 _EXACT_IN_FLOATS = 2**53
-_EXACT_IN_INT64 = 2**62  # so that two can be added
+_EXACT_IN_INT64 = 2**62  # the sum of two still fits in 64 bits
 
 
 class GainTables(NamedTuple):
     """The cost table as the kernels read it."""
 
-    left: NDArray[np.float64]  # [j, i]: what truth i saves when label j joins the interval on the left
+    left: NDArray[np.float64]  # [j, i]: what a row with truth i saves when label j joins on the left
     right: NDArray[np.float64]
-    shape: int  # of the terms that a sum needs, see below
+    shape: int  # DIAGONAL, RUNNING or FULL
     mode_weights: NDArray[np.float64]
     rank: NDArray[np.int64]
     weighted: bool
@@ -56,16 +56,16 @@ class GainTables(NamedTuple):
 
 
 DIAGONAL, RUNNING, FULL = range(3)
-"""A sum needs one term (weighted losses), one more than the sum of the next label outward (distances on an
-even scale), or all terms."""
+"""How many terms the gain of a label needs: one (weighted losses), one in addition to the gain of the next
+label outward (distances on an evenly spaced scale), or all."""
 
 
 class CostTable:
-    """An exact cost table ``G``, and the forms of it that computing needs."""
+    """An exact cost table ``G``, also in floating point."""
 
     def __init__(self, costs: WholeCosts) -> None:
-        self.units = costs.units  # in whole multiples of the unit; Python integers if 64 bits are too few
-        self.unit = Fraction(1, costs.per_unit)  # the largest 1 / m of which every cost is a whole multiple
+        self.units = costs.units  # whole multiples of the unit; Python integers if 64 bits are too few
+        self.unit = Fraction(1, costs.per_unit)  # the largest 1 / m such that every cost is a multiple of it
         self.n_classes = len(costs.units)
         self._two_valued: dict[tuple[int | None, bool], bool] = {}
         if self.bound > LARGEST_COST:
@@ -84,7 +84,7 @@ class CostTable:
 
     @cached_property
     def exact(self) -> ExactTable:
-        """``G`` as rationals; equal costs are one object."""
+        """``G`` as rationals; equal costs share one object."""
         rational = {number: number * self.unit for number in set(self.units.ravel().tolist())}
         return tuple(tuple([rational[number] for number in row]) for row in self.units.tolist())
 
@@ -106,13 +106,13 @@ class CostTable:
 
     @cached_property
     def stakes(self) -> NDArray[np.float64]:
-        """The largest cost of each true label, in floating point, in the shape of the table."""
+        """The largest cost of each true label, in floating point, repeated in the shape of the table."""
         return np.broadcast_to(self.values.max(axis=1)[:, None], self.values.shape)
 
     def two_valued(self, label: int | None = None, relative: bool = False) -> bool:
-        """Return whether every miss costs the same, for every true label or for this one.
+        """Return whether every miss costs the same, for every true label or only for ``label``.
 
-        If ``relative``, also whether a miss can cost as much for every true label.
+        With ``relative`` and no ``label``, the largest cost must also be the same for every true label.
         """
         key = label, relative
         if key not in self._two_valued:
@@ -122,9 +122,9 @@ class CostTable:
         return self._two_valued[key]
 
     def stake(self, counts: NDArray[np.int64], weights: Sequence[int] | None = None) -> int:
-        """Return the most that so many rows of each true label can lose together, in units.
+        """Return the largest total loss of this many rows of each true label, in units.
 
-        Rows count as often as the weight of their label says.
+        ``weights`` has the weight of a row of each true label; by default every row counts once.
         """
         each = (
             self.largest if weights is None else [a * b for a, b in zip(self.largest, weights, strict=True)]
@@ -132,7 +132,7 @@ class CostTable:
         return sum(most * count for most, count in zip(each, counts.tolist(), strict=True))
 
     def bound_of(self, label: int | None) -> Fraction:
-        """Return the largest cost for this true label, or for any."""
+        """Return the largest cost for this true label, or for all labels if it is None."""
         return self.bound if label is None else int(self.units[label].max()) * self.unit
 
     @cached_property
@@ -153,16 +153,16 @@ class CostTable:
         )
 
     def _rounded(self, whole: NDArray[Any]) -> NDArray[np.float64]:
-        """Convert whole numbers of units to floating point, each rounded once."""
+        """Convert whole numbers of units to floating point, rounding each once."""
         per_unit = self.unit.denominator
         if self.units.dtype != object and max(per_unit, int(self.units.max())) <= _EXACT_IN_FLOATS:
             return whole / per_unit
-        quotients = [number / per_unit for number in whole.ravel().tolist()]  # Python rounds whole ones once
+        quotients = [number / per_unit for number in whole.ravel().tolist()]  # Python rounds these once
         return np.array(quotients, np.float64).reshape(whole.shape)
 
 
 class _Tables:
-    """A cache of the tables that were used last, limited by their memory."""
+    """A cache of recently used tables with a limit on their memory."""
 
     def __init__(self) -> None:
         self.kept: OrderedDict[tuple[IntervalLoss, int], CostTable] = OrderedDict()
@@ -170,7 +170,7 @@ class _Tables:
         self._changing = Lock()
 
     def of(self, loss: IntervalLoss, n_classes: int) -> CostTable:
-        """Return the cached table of an equal loss, or make one and drop the least recently used ones."""
+        """Return the cached table of an equal loss, or make one and drop the least recently used tables."""
         key = loss, n_classes
         with self._changing:
             if key in self.kept:
@@ -190,7 +190,7 @@ _tables = _Tables()
 
 
 class WholeCosts(NamedTuple):
-    """A cost table in whole numbers; ``per_unit`` of them make 1."""
+    """A cost table in whole numbers of a unit; ``per_unit`` units make 1."""
 
     units: NDArray[Any]
     per_unit: int
@@ -207,7 +207,7 @@ class WholeCosts(NamedTuple):
         return WholeCosts(units, self.per_unit // common)
 
     def require_controllable(self) -> None:
-        """Refuse costs on the diagonal, and rows that fall away from it; name the first such row."""
+        """Raise an error if a diagonal cost is not 0 or if costs decrease away from the diagonal."""
         whole, K = self.units, len(self.units)
         falls = whole[:, 1:] < whole[:, :-1]
         upper = np.triu(np.ones((K, K), bool))[:, :-1]
@@ -219,15 +219,14 @@ class WholeCosts(NamedTuple):
         row = [decimal_text(Fraction(number, self.per_unit)) for number in whole[y].tolist()]
         if whole[y, y] != 0:
             raise ValueError(
-                f"A covered label costs nothing, but the cost table has {row[y]} at row {y}, "
-                f"column {y}; the diagonal must be 0."
+                f"The cost table has {row[y]} at row {y}, column {y}; the diagonal must be 0, because a set "
+                "that includes the truth costs nothing."
             )
         left = [k for k in range(y - 1, -1, -1) if wrong[y, k]]
         near, far = (left[0] + 1, left[0]) if left else (int(wrong[y].argmax()), int(wrong[y].argmax()) + 1)
         raise ValueError(
             f"Row {y} of the cost table decreases away from its diagonal, from {row[near]} in column {near} "
-            f"to {row[far]} in column {far}: such a loss voids the guarantee. Costs must not fall as the "
-            "miss grows."
+            f"to {row[far]} in column {far}. The guarantee needs costs that do not fall as the miss grows."
         )
 
 
@@ -245,13 +244,13 @@ def whole_costs(table: Sequence[Sequence[Number]]) -> WholeCosts:
             raise ValueError(
                 f"A cost table must be square; it has {K} rows, but row {y} has length {len(row)}."
             )
-    flat = list(chain.from_iterable(table))  # often a few costs many times
+    flat = list(chain.from_iterable(table))  # often has only a few distinct costs
     if set(map(type, flat)) == {float}:
         distinct, where = np.unique(np.array(flat, np.float64), return_inverse=True)
         units, per_unit = in_common_units(distinct.tolist())
         require_bits(int(np.abs(units).max()).bit_length(), K * K)
         return WholeCosts(units[where].reshape(K, K), per_unit)
-    # by type too: the float 0.1 stands for 1/10, and a Decimal that equals it for another number
+    # Costs are distinct by type too: the float 0.1 denotes 1/10, an equal Decimal another number.
     units, per_unit = in_common_units(flat, lru_cache(None, typed=True)(ratio))
     return WholeCosts(units.reshape(K, K), per_unit)
 
@@ -259,7 +258,7 @@ def whole_costs(table: Sequence[Sequence[Number]]) -> WholeCosts:
 def in_common_units(
     numbers: Iterable[Number], ratio_of: Callable[[Number], tuple[int, int]] = ratio
 ) -> tuple[NDArray[Any], int]:
-    """Write the numbers as whole multiples of a common unit; return them and how many make 1.
+    """Write the numbers as whole multiples of a common unit; return them and the number of units in 1.
 
     >>> in_common_units([Fraction(1, 6), Fraction(3, 4)])
     (array([2, 9]), 12)
@@ -270,7 +269,7 @@ def in_common_units(
         per_unit = math.lcm(per_unit, denominator)
         require_bits(per_unit.bit_length())
     longest = max(above.bit_length() - below.bit_length() for above, below in ratios)
-    require_bits(per_unit.bit_length() + max(longest, 0), len(ratios))  # before they are there
+    require_bits(per_unit.bit_length() + max(longest, 0), len(ratios))  # before the numbers are computed
     return whole_array([numerator * (per_unit // denominator) for numerator, denominator in ratios]), per_unit
 
 
@@ -291,7 +290,7 @@ def _shape(left: NDArray[np.float64], right: NDArray[np.float64]) -> int:
 
 
 def _off_diagonal_constants(table: NDArray[Any]) -> NDArray[Any] | None:
-    """Return the class weights if the table is that of a weighted loss, else None."""
+    """Return the class weights if the table belongs to a weighted loss, else None."""
     weights = np.append(table[:-1, -1], table[-1, 0])
     off_diagonal = ~np.eye(len(table), dtype=bool)
     return weights if (table == weights[:, None])[off_diagonal].all() else None

@@ -1,4 +1,4 @@
-"""The parameters of losses as exact numbers: read from any sequence, raised to a power, converted, listed."""
+"""Handle the parameters of losses as exact numbers: read them, raise them to a power, list them in words."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from ordinalrisk.inputs.arrays import library_of, to_numpy
 from ordinalrisk.inputs.numbers import Number, as_fraction, as_number, decimal_text, to_json
 from ordinalrisk.losses.cost_table import in_common_units, whole_array
 
-# Irrational costs (a fractional power of a distance) are part of the loss's definition: rounding them to
-# this many digits with decimal arithmetic makes them the same on every machine.
+# A fractional power of a distance is irrational. Rounding it to this many digits with decimal arithmetic
+# makes the cost the same on every machine.
 _IRRATIONAL_DIGITS = 15
-_MOST_IRRATIONAL = 50_000  # they take some seconds
+_MOST_IRRATIONAL = 50_000  # this many take some seconds
 _FEW = 12
 
 
 class ExactParameters:
-    """A frozen dataclass of exact numbers: compared by value, hashable, printed as written, saved as JSON."""
+    """A frozen dataclass of exact numbers that compares by value, is hashable and can be saved as JSON."""
 
     kind: ClassVar[str]
     """The name in saved files."""
 
     def _freeze(self, **values: Any) -> None:
-        """Set the fields, once, in the constructor."""
+        """Set the fields; only constructors call this."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
     @cached_property
     def _exact_fields(self) -> tuple[Any, ...]:
-        """The parameters as the rationals they spell out: 0.1 is 1/10 and not the binary fraction near it."""
+        """The parameters as exact rationals: 0.1 is 1/10, not the nearest binary fraction."""
         return tuple(converted([*self._parameters.values()], lru_cache(None, typed=True)(as_fraction)))
 
     @property
@@ -56,7 +56,7 @@ class ExactParameters:
         return self._hash
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_hash"}  # it differs elsewhere
+        return {name: value for name, value in vars(self).items() if name != "_hash"}  # differs by process
 
     def __repr__(self) -> str:
         defaults = {field.name: field.default for field in fields(self)}  # type: ignore[arg-type]
@@ -75,13 +75,13 @@ class ExactParameters:
 
 
 def powers(distances: list[int], part: int, power: Fraction) -> tuple[NDArray[Any], int]:
-    """Return each ``(distance / part) ** power`` as a whole number, and how many of these make 1."""
+    """Return each ``(distance / part) ** power`` in whole units, and the number of units in 1."""
     if power.denominator == 1:
         return whole_array([distance**power.numerator for distance in distances]), part**power.numerator
     if len(distances) > _MOST_IRRATIONAL:
         raise ValueError(
             f"A fractional power of {len(distances)} distances takes too long; at most "
-            f"{_MOST_IRRATIONAL} are supported. Take a whole power or evenly spaced positions."
+            f"{_MOST_IRRATIONAL} are supported. Use a whole power or evenly spaced positions."
         )
     return in_common_units([_irrational(Fraction(distance, part), power) for distance in distances])
 
@@ -100,9 +100,9 @@ def _quotient(value: Fraction) -> decimal.Decimal:
 
 
 def items(values: Any, name: str) -> list[Any]:
-    """List the items of any sequence, array or frame (its rows); refuse what has no order."""
+    """List the items of a sequence or array, or the rows of a frame; raise an error for unordered values."""
     if hasattr(values, "columns") or library_of(values) == "torch":
-        values = to_numpy(values, name)  # frames iterate over their columns, a cost table is read by rows
+        values = to_numpy(values, name)  # frames would iterate over columns
     try:
         if isinstance(values, Mapping | Set | str | bytes):
             raise TypeError
@@ -125,14 +125,14 @@ def flag(value: Any) -> bool:
 
 
 def converted(value: Any, convert: Callable[[Any], Any], into: type = tuple) -> Any:
-    """Convert each number in nested sequences; None, True and False stay as they are."""
+    """Convert each number in nested sequences, leaving None, True and False unchanged."""
     if isinstance(value, tuple | list):
         return into([converted(item, convert, into) for item in value])
     return value if value is None or isinstance(value, bool) else convert(value)
 
 
 def named_values(classes: Sequence[str], values: Iterable[Fraction]) -> str:
-    """List a number for each class, as in "0.5 for Mild, 1 for Severe"; cut a long list in the middle."""
+    """List a number for each class, as in "0.5 for Mild, 1 for Severe"; shorten long lists."""
     pairs = [f"{decimal_text(value)} for {label}" for label, value in zip(classes, values, strict=True)]
     if len(pairs) > _FEW:
         pairs[_FEW // 2 : -_FEW // 2] = ["..."]

@@ -1,8 +1,8 @@
 r"""Losses: what it costs when a set misses the truth.
 
-A loss is a table. ``G[y, k]`` is the cost when the truth is ``y`` and the end of the interval nearest to
-it is ``k``; it is 0 on the diagonal and never decreases while moving away from it along a row. Nothing
-downstream knows where a table came from.
+A loss is a table. ``G[y, k]`` is the cost when the truth is ``y`` and the nearest end of the set is ``k``.
+The diagonal is 0, and costs never decrease away from it along a row. Other modules use only the table, not
+the kind of loss.
 """
 
 from __future__ import annotations
@@ -45,35 +45,35 @@ __all__ = ["CostTableLoss", "DivergenceLoss", "WeightedLoss"]
 
 
 class IntervalLoss(ExactParameters, ABC):
-    r"""A loss of an interval, given as a cost table for any number of classes.
+    r"""Base class of losses: a loss gives a cost table for any number of classes.
 
-    The loss of ``[l, u]`` when the truth is ``y`` is :math:`G[y, k]`, where ``k`` is the label of the
-    interval nearest to ``y`` (paper, Eq. 1). Losses are immutable, hashable and comparable, so they can be
-    grid-searched like any other parameter.
+    The loss of the set ``[l, u]`` when the truth is ``y`` is :math:`G[y, k]`, where ``k`` is the label of the
+    set nearest to ``y`` (paper, Eq. 1). Losses are immutable, hashable and comparable, so a grid search can
+    vary them like any other parameter.
 
     Attributes
     ----------
     normalize : bool
-        Whether costs are divided by the largest.
+        Whether costs are divided by the largest cost.
     """
 
     called: ClassVar[str | None] = None
-    """The name in calls of the loss with default parameters, if it can have them."""
+    """The name that stands for the loss with default parameters, if it has defaults."""
     normalize: bool
     measure: ClassVar[str] = "loss"
-    """What costs measure, for a promise about a share of them: "weight", "distance" or "loss"."""
+    """What costs measure, for guarantees about a share: "weight", "distance" or "loss"."""
 
     @abstractmethod
     def _natural_costs(self, n_classes: int) -> WholeCosts:
-        """Return the table before any normalisation; :func:`whole_costs` makes it from numbers."""
+        """Return the table before normalisation; :func:`whole_costs` makes one from numbers."""
 
     def in_words(self, classes: Sequence[str]) -> str:
-        """Say in one sentence what a set costs that misses the truth."""
+        """Describe in one sentence what a miss costs."""
         costs = "what the cost table has for the true class and the nearest label of the set"
         return f"A miss costs {costs}{self._share('cost in it', len(classes))}."
 
     def promise_in_words(self, alpha: Fraction, n_classes: int) -> str:
-        """Say what holds if the mean loss is at most ``alpha``, without a full stop."""
+        """Describe a mean loss of at most ``alpha`` in words, without a full stop."""
         return f"sets cost {self._at_most(alpha, 'cost', n_classes)} on average"
 
     def _at_most(self, alpha: Fraction, largest: str, n_classes: int) -> str:
@@ -107,11 +107,11 @@ class IntervalLoss(ExactParameters, ABC):
         return CostTable.of(self, n_classes).exact
 
     def whole_costs(self, n_classes: int) -> WholeCosts:
-        """Return the cost table in whole numbers of its largest unit, normalized if this loss is."""
+        """Return the cost table in whole numbers of its largest unit, after any normalisation."""
         natural = self._natural_costs(n_classes)
         natural.require_controllable()
         if not natural.units.any():
-            raise ValueError(f"{self!r} costs nothing whatever happens; some cost must be positive.")
+            raise ValueError(f"All costs of {self!r} are 0; at least one must be positive.")
         return natural.over_largest() if self.normalize else natural.reduced()
 
     def cost_table(self, n_classes: int) -> NDArray[np.float64]:
@@ -137,7 +137,7 @@ class IntervalLoss(ExactParameters, ABC):
         return CostTable.of(self, n_classes).values.copy()
 
     def bound(self, n_classes: int) -> Fraction:
-        r"""Return the largest cost :math:`B = \max_{y, k} G[y, k]`; ``alpha`` lies between 0 and it.
+        r"""Return the largest cost :math:`B = \max_{y, k} G[y, k]`; ``alpha`` must be smaller.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class IntervalLoss(ExactParameters, ABC):
         Returns
         -------
         Fraction
-            1 for a normalized loss.
+            The largest cost; 1 for a normalized loss.
 
         Examples
         --------
@@ -159,15 +159,15 @@ class IntervalLoss(ExactParameters, ABC):
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class WeightedLoss(IntervalLoss):
-    r"""A cost for every miss that depends on the true class only (paper, Section 2.3).
+    r"""A loss with the same cost for every miss of a true class (paper, Section 2.3).
 
     .. math:: G[y, k] = h_y \quad (k \ne y)
 
     Parameters
     ----------
     weights : sequence of numbers, optional
-        One non-negative weight ``h`` for each class, in label order. By default all are 1: the loss is
-        plain miscoverage, also spelled ``"coverage"``.
+        One non-negative weight ``h`` for each class, in label order. By default all weights are 1: the loss
+        is plain miscoverage, which ``"coverage"`` also stands for.
     normalize : bool
         Divide by the largest weight, as in the paper, so that the loss lies in [0, 1].
 
@@ -211,10 +211,10 @@ class WeightedLoss(IntervalLoss):
         by_class = [max(row) for row in self.exact_costs(len(classes))]
         if set(by_class) == {1}:
             return (
-                "Every miss costs 1, whatever the class and however far off it is: "
-                "the average loss is the share of cases whose set misses the truth."
+                "Every miss costs 1, whatever the class and however far off: "
+                "the average loss is the share of rows with a set that misses the truth."
             )
-        return f"A miss costs by the true class, however far off it is: {named_values(classes, by_class)}."
+        return f"The cost of a miss depends only on the true class: {named_values(classes, by_class)}."
 
     def promise_in_words(self, alpha: Fraction, n_classes: int) -> str:
         bound = self.bound(n_classes)
@@ -225,7 +225,7 @@ class WeightedLoss(IntervalLoss):
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class DivergenceLoss(IntervalLoss):
-    r"""Distance from the label to the interval, as a share of the scale (paper, Section 2.4, Eq. 8).
+    r"""Distance from the true label to the set, as a share of the scale (paper, Section 2.4, Eq. 8).
 
     .. math:: G[y, k] = c_{yk} \, |v_y - v_k|^p, \qquad
               c_{yk} = \text{under if } k < y, \text{ over if } k > y
@@ -237,12 +237,13 @@ class DivergenceLoss(IntervalLoss):
     power : number
         The exponent ``p > 0``, at most 100; 1 in the paper.
     positions : sequence of numbers, optional
-        Where the labels lie, strictly increasing: years, euros, grades. By default ``0, 1, ..., K-1``.
+        The positions of the labels, strictly increasing: years, euros, grades. By default
+        ``0, 1, ..., K-1``.
     under, over : number
-        Factors for an interval that lies below the truth, and above it.
+        Factors for a set that lies below the truth, and for a set that lies above it.
     normalize : bool
-        Divide by the largest cost, so that the loss lies in [0, 1]. Without, ``alpha`` has the units of
-        ``positions`` (to the power ``p``): "at most 2 years wrong on average".
+        Divide by the largest cost, so that the loss lies in [0, 1]. If False, ``alpha`` has the units of
+        ``positions`` (to the power ``p``), as in "at most 2 years off on average".
 
     References
     ----------
@@ -294,7 +295,7 @@ class DivergenceLoss(IntervalLoss):
             raise ValueError("under and over are both zero; make at least one of them positive.")
         for i, (here, there) in enumerate(pairwise(self.positions or ())):
             if as_fraction(there) <= as_fraction(here):
-                raise ValueError(f"positions must increase strictly; {here} at {i} is followed by {there}.")
+                raise ValueError(f"positions must increase strictly; positions[{i}] is {here}, then {there}.")
 
     def _natural_costs(self, n_classes: int) -> WholeCosts:
         positions = range(n_classes) if self.positions is None else self.positions
@@ -305,7 +306,7 @@ class DivergenceLoss(IntervalLoss):
         under, over, power = (as_fraction(value) for value in (self.under, self.over, self.power))
         v, part = in_common_units(positions)
         bits = math.ceil(power * max(part, int(v[-1] - v[0])).bit_length())
-        require_bits(bits, n_classes**2 if power.denominator == 1 else 1)  # before powers are there
+        require_bits(bits, n_classes**2 if power.denominator == 1 else 1)  # before powers are computed
         distances, place = np.unique(np.abs(v[:, None] - v), return_inverse=True)
         costs, per_unit = powers(distances.tolist(), part, power)
         factors, per_factor = in_common_units([under, over])
@@ -340,22 +341,22 @@ class DivergenceLoss(IntervalLoss):
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class CostTableLoss(IntervalLoss):
-    r"""Any cost table: the hospital's or the bank's own.
+    r"""Your own cost table, such as one that a hospital or a bank uses.
+
+    The guarantee only needs
 
     .. math:: G[y, k] \le G[y, k'] \quad \text{if } y \le k \le k' \text{ or } k' \le k \le y,
-              \qquad G[y, y] = 0
+              \qquad G[y, y] = 0,
 
-    is all that the guarantee asks of a loss (paper, Section 2.2: the weight function decreases as the set
-    grows).
+    so a larger set never costs more (paper, Section 2.2).
 
     Parameters
     ----------
     table : array-like of shape (K, K)
-        ``table[y][k]`` is the cost when the truth is ``y`` and the nearest end of the interval is ``k``.
-        The diagonal is 0, and no row decreases while moving away from it: otherwise a larger interval
-        could cost more and nothing could be guaranteed.
+        ``table[y][k]`` is the cost when the truth is ``y`` and the nearest end of the set is ``k``. The
+        diagonal must be 0, and costs must not decrease away from it along a row.
     normalize : bool
-        Divide by the largest cost. Without, ``alpha`` has the units of the table.
+        Divide by the largest cost. If False, ``alpha`` has the units of the table.
 
     References
     ----------
@@ -403,11 +404,11 @@ LOSSES: dict[str, type[IntervalLoss]] = {
 }
 """Every loss by its kind: saved files, the command line and tests read this list."""
 NAMED_LOSSES = {loss.called: loss for loss in LOSSES.values() if loss.called is not None}
-"""The losses that a name stands for."""
+"""The losses that have a name."""
 
 
 def as_loss(loss: Any) -> IntervalLoss:
-    """Return the loss meant by an :class:`IntervalLoss`, a name such as ``"coverage"``, or a table."""
+    """Return the loss for an :class:`IntervalLoss`, a name such as ``"coverage"``, or a table."""
     if isinstance(loss, IntervalLoss):
         return loss
     if isinstance(loss, str):
@@ -416,7 +417,9 @@ def as_loss(loss: Any) -> IntervalLoss:
         return NAMED_LOSSES[loss]()
     if not isinstance(loss, Iterable) or isinstance(loss, type):
         meant = (
-            f" If it is the expected loss to allow, pass alpha={loss!r}." if isinstance(loss, Real) else ""
+            f" If this is the largest expected loss to allow, pass alpha={loss!r}."
+            if isinstance(loss, Real)
+            else ""
         )
         raise ValueError(
             f"loss must be a loss such as WeightedLoss([1, 1, 2]), one of the names "

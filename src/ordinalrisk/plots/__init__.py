@@ -1,8 +1,8 @@
-"""Pictures for notebooks: each function draws one on matplotlib axes and returns them.
+"""Pictures for notebooks: each function draws one picture on matplotlib axes and returns the axes.
 
-The numbers come from :mod:`ordinalrisk.metrics` and from the calibrated curve. Without ``ax`` a function
-makes a new figure; axes that you pass keep their look and size. An invalid input raises before anything is
-drawn. Matplotlib is an optional extra, imported when the first picture is drawn.
+The numbers come from :mod:`ordinalrisk.metrics` and from the risk curve. Without ``ax``, a function makes a
+new figure. Axes that you pass keep their style and size. An invalid input raises an error before anything is
+drawn. Matplotlib is an optional extra, which the first picture imports.
 """
 
 from ordinalrisk.plots.class_and_group import plot_class_coverage, plot_stratum_risks

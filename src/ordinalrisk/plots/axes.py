@@ -1,4 +1,4 @@
-"""Make and check the axes of every picture, and write class names that fit below them."""
+"""Make and check the axes of pictures, and write class names that fit below them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SLANT = 35
 
 
 def sets_on_host(sets: Any) -> IntervalSet:
-    """Copy the sets to the host; refuse to draw nothing."""
+    """Copy the sets to the host; raise an error if there are no rows to draw."""
     if not isinstance(sets, IntervalSet):
         raise ValueError(f"sets must be an IntervalSet; got a {type(sets).__name__}.")
     if not len(sets):
@@ -32,7 +32,7 @@ def sets_on_host(sets: Any) -> IntervalSet:
 
 
 def axes_for(ax: Any, *, width: float = 6.8, height: float = 4.0, grid: bool = True) -> Axes:
-    """Return the given axes, or new ones in the style of our pictures."""
+    """Return the given axes, or new axes in the style of the library."""
     try:
         from matplotlib.axes import Axes
     except ImportError as error:
@@ -61,14 +61,14 @@ def draw_shares(axes: Axes, at: Any, shares: Any, *, width: float, xlabel: str) 
 
 
 def draw_estimates(axes: Axes, at: Any, estimates: Any, n_names: int) -> None:
-    """Draw values with confidence intervals; ``estimates`` has the rows value, low and high, or one row."""
+    """Draw values, with confidence intervals if ``estimates`` has the rows value, low and high."""
     value, low, high = np.broadcast_to(estimates, (3, np.shape(estimates)[-1]))
     reach = np.stack([value - low, high - value])
     axes.errorbar(at, value, yerr=reach, fmt="o", color=BLUE, capsize=min(4, 60 / n_names), markersize=6)
 
 
 def draw_target(axes: Axes, level: float, name: str) -> None:
-    """Draw a horizontal line to compare with, its name and value at the right."""
+    """Draw a horizontal reference line with its name and value at the right."""
     axes.axhline(level, **TARGET_LINE)
     axes.annotate(
         f"{name} {level:.4g}",
@@ -81,9 +81,9 @@ def draw_target(axes: Axes, level: float, name: str) -> None:
 
 
 def name_classes(axes: Axes, classes: Classes, notes: Sequence[str] = ()) -> None:
-    """Write the classes below the x axis: horizontally if they fit, else slanted or upright.
+    """Write the classes below the x axis: horizontally if they fit, else slanted or vertically.
 
-    If even upright names are too close, some are left out. Dollar signs in names do not start mathematics.
+    If even vertical names are too close, some are left out. Dollar signs in names are not read as math.
     """
     names = [on_one_line(label) for label in classes.tolist()]
     level, turned = names, [with_middle_cut(name) for name in names]
@@ -93,7 +93,7 @@ def name_classes(axes: Axes, classes: Classes, notes: Sequence[str] = ()) -> Non
     margin = 0.1 + 0.015 * len(names)
     axes.set_xlim(-0.5 - margin, len(names) - 0.5 + margin)
     slot = inches(axes)[0] / (len(names) + 2 * margin)
-    room = {  # the distance that a name needs from the next, by the angle it is turned
+    room = {  # the distance that a name needs from the next one, by the angle of the text
         0: max(_text_inches(line) for text in level for line in text.split("\n")) / 0.88,
         _SLANT: line_inches() / math.sin(math.radians(_SLANT)),
         90: line_inches(),
@@ -117,7 +117,7 @@ def with_middle_cut(name: str) -> str:
 
 
 def inches(axes: Axes) -> tuple[float, float]:
-    """Width and height of the axes, once the layout has placed what is already drawn."""
+    """Return the width and height of the axes after the layout has placed what is already drawn."""
     figure = axes.figure.figure
     if (layout := figure.get_layout_engine()) is not None:
         layout.execute(figure)
@@ -126,12 +126,12 @@ def inches(axes: Axes) -> tuple[float, float]:
 
 
 def line_inches() -> float:
-    """Height of a line of tick labels, with the gap to the next."""
+    """Return the height of a line of tick labels, including the gap to the next line."""
     return float(1.25 * _tick_font().get_size_in_points() / 72)
 
 
 def _text_inches(text: str) -> float:
-    """Width of a tick label."""
+    """Return the width of a tick label."""
     from matplotlib.textpath import text_to_path
 
     width, _, _ = text_to_path.get_text_width_height_descent(text, _tick_font(), ismath=False)

@@ -40,11 +40,11 @@ def plot_class_coverage(
     sets : IntervalSet
         The prediction sets, on the host or on a GPU.
     target : number, optional
-        A coverage to compare with, such as ``1 - alpha``, drawn as a horizontal line.
+        A coverage to draw as a horizontal line for comparison, such as ``1 - alpha``.
     confidence : float or None
         Confidence of the exact binomial intervals; None leaves them out.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        The axes to draw on; a new figure by default.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def plot_stratum_risks(
     confidence: float | None = 0.95,
     ax: Any = None,
 ) -> Axes:
-    r"""Draw the mean loss in each group, or of each true class, with confidence intervals.
+    r"""Draw the mean loss in each group, or in each true class, with confidence intervals.
 
     Parameters
     ----------
@@ -104,11 +104,11 @@ def plot_stratum_risks(
     by : array-like of shape (n,)
         The group of each row, or the true labels.
     alpha : number or mapping, optional
-        The guaranteed risk to compare with: one for all, or one for each name.
+        The guaranteed risk to compare with: one for all groups, or one for each.
     confidence : float or None
-        Confidence of the intervals; None leaves them out.
+        Confidence of the confidence intervals; None leaves them out.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        The axes to draw on; a new figure by default.
 
     Returns
     -------
@@ -148,7 +148,7 @@ def plot_stratum_risks(
 
 
 def _numbered_names(by: Any, sets: IntervalSet) -> tuple[Classes, NDArray[np.int64]]:
-    """Return the names in order, classes in class order, and the number of each row's name."""
+    """Return the names in order (classes in class order), and the number of each row's name."""
     names = RowNames("by")
     number = names.numbered(to_host(by), len(sets))
     known, classes = [*names.known], sets.classes.tolist()
@@ -162,7 +162,7 @@ def _numbered_names(by: Any, sets: IntervalSet) -> tuple[Classes, NDArray[np.int
 
 
 def _alphas_by_name(alpha: Any, names: Classes) -> list[float] | float | None:
-    """Return the risk to compare with: one for all, or one for each name."""
+    """Return the risk to compare with: one for all names, or one for each."""
     if not isinstance(alpha, Mapping):
         return None if alpha is None else float(as_fraction(alpha, "alpha"))
     for name in names.tolist():

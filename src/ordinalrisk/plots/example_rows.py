@@ -29,20 +29,20 @@ _MARK: dict[str, Any] = {"linestyle": "", "markeredgecolor": "white", "zorder": 
 def plot_intervals(
     sets: IntervalSet, y: Any = None, proba: Any = None, *, rows: Any = None, ax: Any = None
 ) -> Axes:
-    """Draw a few rows, one below the other: each as a bar over the labels of its set.
+    """Draw a few rows, one below the other, each as a bar over the labels of its set.
 
     Parameters
     ----------
     sets : IntervalSet
         The prediction sets, on the host or on a GPU.
     y : array-like of shape (n,), optional
-        The true labels: a disc in a set that includes it, a cross at a miss.
+        The true labels, drawn as a disc if the set includes the label and as a cross if it misses it.
     proba : array-like of shape (n, K), optional
-        Class probabilities: the more probable a label, the darker its cell.
+        Class probabilities, drawn as shaded cells: the more probable the label, the darker the cell.
     rows : sequence of int or mask, optional
         Positions of the rows to draw, in that order; by default the first 12.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        The axes to draw on; a new figure by default.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def plot_intervals(
     axes.legend(handles=key, loc="upper left", bbox_to_anchor=(1, 1), frameon=False, borderaxespad=0.2)
     axes.set(ylim=(len(chosen) - 0.5, -0.5), ylabel="row")
     name_classes(axes, sets.classes)
-    step = math.ceil(line_inches() / (inches(axes)[1] / len(chosen)))  # skip numbers that would touch
+    step = math.ceil(line_inches() / (inches(axes)[1] / len(chosen)))  # skip numbers that would overlap
     axes.set_yticks(range(0, len(chosen), step), [str(row) for row in chosen[::step]])
     return axes
 
@@ -86,7 +86,7 @@ def _row_positions(rows: Any, n: int) -> NDArray[np.int64]:
     if positions.dtype == bool and positions.shape == (n,):
         positions = np.flatnonzero(positions)
     if positions.ndim != 1 or (positions.dtype.kind not in "iu" and len(positions)):
-        raise ValueError(f"rows must be positions, whole numbers, or a mask of all {n} rows; got {rows!r}.")
+        raise ValueError(f"rows must be positions (whole numbers) or a mask of all {n} rows; got {rows!r}.")
     outside = (positions < 0) | (positions >= n)
     if outside.any():
         raise ValueError(f"rows must lie in 0 .. {n - 1}; got {positions[outside.argmax()]}.")
@@ -99,7 +99,7 @@ def _chosen_probabilities(proba: Any, sets: IntervalSet, rows: NDArray[np.int64]
     matrix = as_matrix(proba)
     if tuple(matrix.shape) != (shape := (len(sets), len(sets.classes))):
         raise ValueError(
-            f"proba must have a row for each set and a column for each class, shape {shape}; "
+            f"proba must have a row for each set and a column for each class, so shape {shape}; "
             f"got {tuple(matrix.shape)}."
         )
     require_column_order(proba, sets.classes)
@@ -114,7 +114,7 @@ def _chosen_probabilities(proba: Any, sets: IntervalSet, rows: NDArray[np.int64]
 
 
 def _draw_bars(axes: Axes, sets: IntervalSet, *, filled: bool) -> Any:
-    """Draw the sets, as outlines where probabilities show within."""
+    """Draw the sets as bars, or as outlines if ``filled`` is False, so that probabilities stay visible."""
     return axes.barh(
         range(len(sets)),
         sets.size - 0.1,

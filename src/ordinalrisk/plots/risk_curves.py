@@ -22,7 +22,7 @@ from ordinalrisk.plots.axes import axes_for, on_one_line, with_middle_cut
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_CELLS_ACROSS = 10_000  # several for each pixel of a wide screen
+_CELLS_ACROSS = 10_000  # several cells for each pixel of a wide screen
 _ALPHA_COLOURS = (ORANGE, GREEN, PURPLE, VERMILLION, SKY)
 _ALPHA_STYLES = ("--", "-.", ":")
 _STRATUM_COLOURS = (BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY, INK, GREY)
@@ -40,13 +40,14 @@ def plot_risk_curve(
 ) -> Axes:
     """Draw the mean loss of the calibration rows at every threshold.
 
-    The curve is the exact step function of :class:`~ordinalrisk.RiskCurve` (paper, Eq. 3). Each ``alpha`` has
-    a horizontal line, a vertical line at its threshold and a mark where that line meets the curve. An arrow
-    at the edge stands for an infinite threshold. The band below ``alpha``, of height ``(B - alpha) / n``, is
-    what the calibration reserves for the new row: the threshold is where the curve enters the band or jumps
-    over it. With ``delta`` the band is the margin of the confidence bound, above the loss at the threshold.
+    The curve is the exact step function of :class:`~ordinalrisk.RiskCurve` (paper, Eq. 3). For each ``alpha``
+    there is a horizontal line, a vertical line at the threshold and a mark where the vertical line meets the
+    curve. An arrow at the edge stands for an infinite threshold. The band below ``alpha``, of height
+    ``(B - alpha) / n``, is what the calibration reserves for the new row: at the threshold, the curve enters
+    the band or jumps over it. With ``delta``, the band is the margin of the confidence bound, above the loss
+    at the threshold.
 
-    If each group or true class has its own guarantee, each has its own curve and thresholds.
+    If groups or true classes have separate guarantees, each has a separate curve and thresholds.
 
     Parameters
     ----------
@@ -55,9 +56,9 @@ def plot_risk_curve(
     alphas : sequence of numbers, optional
         Other risks to mark, in addition to the controller's ``alpha``.
     groups, labels : sequence, optional
-        The groups and true classes to draw, at most 8 curves, if each has its own; all by default.
+        The groups and true classes to draw, if they have separate curves: at most 8 curves, by default all.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        The axes to draw on; a new figure by default.
 
     Returns
     -------
@@ -78,8 +79,8 @@ def plot_risk_curve(
     """
     if not isinstance(controller, RiskController):
         raise ValueError(
-            f"controller must be a RiskController; got a {type(controller).__name__}. An "
-            "OrdinalRiskClassifier has one as controller_."
+            f"controller must be a RiskController; got a {type(controller).__name__}. For an "
+            "OrdinalRiskClassifier, pass its controller_."
         )
     chosen = _chosen_strata(controller, groups, labels)
     further = _as_alphas(alphas)
@@ -101,7 +102,7 @@ def plot_risk_curve(
 
 
 class _Mark(NamedTuple):
-    """A risk and the threshold that keeps it."""
+    """A risk and the threshold that guarantees it."""
 
     alpha: Fraction
     threshold: float
@@ -114,7 +115,7 @@ def _as_alphas(alphas: Iterable[Any] | None) -> list[Fraction]:
 
 
 def _drawn_steps(curve: RiskCurve, thresholds: Iterable[float]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return thresholds and the risk just above each; the first and last lie outside all levels."""
+    """Return thresholds and the risk just above each; the first and last lie beyond all levels."""
     curve.require_whole("A picture of it")
     levels = curve.levels
     if not len(levels):
@@ -123,14 +124,14 @@ def _drawn_steps(curve: RiskCurve, thresholds: Iterable[float]) -> tuple[NDArray
     of_one_unit = curve.unit / curve.divisor
     risks = [float(total * of_one_unit) for total in curve.totals[steps].tolist()]
     first, last = float(levels[0]), float(levels[-1])
-    # More than the rounding of the levels, so that the ends differ from them.
+    # The margin exceeds the rounding errors of the levels, so that the ends lie beyond them.
     margin = max((last - first or abs(first) or 1.0) / 25, 8 * float(np.spacing(max(abs(first), abs(last)))))
     x = np.concatenate([[first - margin], levels[steps], [last + margin]])
     return x, np.array([0.0, *risks, risks[-1]])
 
 
 def _visible_steps(levels: NDArray[np.float64], thresholds: Iterable[float]) -> NDArray[np.int64]:
-    """Choose the levels to draw: of many, the first and last in each cell too narrow to be seen.
+    """Choose the levels to draw; of many, only the first and last in each cell too narrow to see.
 
     The steps at the thresholds are always drawn, so that marks lie on the drawn curve.
     """
@@ -184,7 +185,7 @@ def _threshold_text(mark: _Mark, part: Stratum, controller: RiskController) -> s
         return "single labels suffice"
     needed = controller.spec.promise.rows_needed(part, alpha)
     sets = "full sets" if part.label is None else "always in the set"
-    return f"{sets}, {needed:,} {controller.calibration_.unit}s are needed"
+    return f"{sets}; {needed:,} {controller.calibration_.unit}s are needed"
 
 
 def _name_axes(axes: Axes, controller: RiskController) -> None:
@@ -216,12 +217,13 @@ def _chosen_strata(
 
 
 def _positions(chosen: Iterable[Any] | None, known: list[Any] | None, option: str) -> list[int]:
-    """Return the positions of the chosen names among the known ones; all by default."""
+    """Return the positions of the chosen names among the known names; all by default."""
     if chosen is None:
         return [*range(len(known or ()))]
     if known is None:
         raise ValueError(
-            f"{option} was given, but the calibration has one curve for all {option}; leave it out."
+            f"The calibration has one curve for all {option}, so you can't choose some of them; leave out "
+            f"{option}."
         )
     names = [chosen] if isinstance(chosen, str) or not isinstance(chosen, Iterable) else [*chosen]
     for name in names:
@@ -268,7 +270,7 @@ def _plot_strata(controller: RiskController, chosen: list[int], further: list[Fr
 
 
 def _add_legend(axes: Axes, marks: Sequence[_Mark], controller: RiskController, *, bulges_up: bool) -> None:
-    """Add a legend in the corner that the curve leaves free; name the bands if any is visible."""
+    """Add a legend in a corner that the curve leaves free; include the band if it is visible."""
     from matplotlib.patches import Patch
 
     handles, _ = axes.get_legend_handles_labels()

@@ -23,7 +23,7 @@ def plot_set_sizes(sets: IntervalSet, *, ax: Any = None) -> Axes:
     sets : IntervalSet
         The prediction sets, on the host or on a GPU.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        The axes to draw on; a new figure by default.
 
     Returns
     -------
@@ -62,16 +62,16 @@ def plot_set_sizes(sets: IntervalSet, *, ax: Any = None) -> Axes:
 
 
 def plot_centroids(sets: IntervalSet, *, ax: Any = None) -> Axes:
-    """Draw where the sets lie: the share of them centred on each label, and between two labels.
+    """Draw the share of sets centred on each label and between each two neighbouring labels.
 
-    The paper has this picture at a given mean size in its Figures 4, 6 and 8.
+    Figures 4, 6 and 8 of the paper show this picture at a given mean size.
 
     Parameters
     ----------
     sets : IntervalSet
         The prediction sets, on the host or on a GPU.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        The axes to draw on; a new figure by default.
 
     Returns
     -------
