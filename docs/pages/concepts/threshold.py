@@ -58,7 +58,7 @@ axes.text(
 axes.text(0.235, totals[-1], "single labels", ha="right", va="center", color=MUTED)
 axes.text(0.028, 0, "all labels", va="center", color=MUTED)
 axes.set(
-    title="Each miss adds a step; the threshold is at the last one within the budget"
+    title="Each miss adds a step; the threshold is the last point within the budget"
 )
 axes.set(
     xlabel="threshold: higher means smaller sets", ylabel="calibration rows missed"
