@@ -268,8 +268,8 @@ def confidence_text(numbers: Numbers) -> str:
         f"{count} calibrations with {numbers['n_rows']:,} rows each, drawn with replacement from "
         f"{numbers['population']:,} photographs of retinas. The risk is the mean loss of all photographs, so "
         "it is exact, and it varies only with the calibration rows. *Above alpha* is the share of "
-        f"calibrations with a risk above `alpha`.\n\n{table.markdown()}\n\nThe cost falls with the number of calibration "
-        f"rows. With coverage, confidence adds these labels to a set: {price} rows."
+        f"calibrations with a risk above `alpha`.\n\n{table.markdown()}\n\nThe cost falls with the number of "
+        f"calibration rows. With coverage, confidence adds these labels to a set: {price} rows."
     )
 
 
@@ -702,8 +702,8 @@ def _cluster_facts(one: Numbers) -> str:
     error = 2 * worth / math.sqrt(one["calibrations"] - 1)  # of a ratio of two variances
     return (
         f"- {one['n_rows']:,} {of} of {one['n_clusters']:,} {cluster}, at most {one['most_members']} of "
-        f"each; {one['loss']} with alpha = {one['alpha']}, {one['clusters_drawn']} {cluster} in a calibration. "
-        f"The losses of two {of} of the same {cluster.removesuffix('s')} have correlation "
+        f"each; {one['loss']} with alpha = {one['alpha']}, {one['clusters_drawn']} {cluster} in a "
+        f"calibration. The losses of two {of} of the same {cluster.removesuffix('s')} have correlation "
         f"{one['correlation']:.2f}. Judging by the variance of the realised risk, 100 {of} are worth "
         f"{worth:.0f} ± {error:.0f} independent ones."
     )
@@ -989,8 +989,9 @@ def online_text(numbers: Numbers) -> str:
         f"screening population above, which is also the calibration population, then {numbers['n_after']:,} "
         f"rows with those of the early clinic. Coverage with alpha = {numbers['alpha']}.\n\n"
         f"{Table('', header, rows).markdown()}\n\nA `RiskMonitor` of the sets of `RiskController`, with a "
-        f"probability of at most {numbers['false_alarm']} of a false alarm, raised an alarm in {share(numbers['alarmed'])} of the "
-        f"streams: in {share(numbers['alarmed_before'])} before the change{later}."
+        f"probability of at most {numbers['false_alarm']} of a false alarm, raised an alarm in "
+        f"{share(numbers['alarmed'])} of the streams: in {share(numbers['alarmed_before'])} before the "
+        f"change{later}."
     )
 
 
