@@ -262,14 +262,14 @@ def confidence_text(numbers: Numbers) -> str:
         for key, promise in (("without", "on average"), ("with", f"delta = {numbers['delta']}"))
     ]
     count = len(numbers["losses"]["coverage"]["with"]["risks"])
-    table = Table("", ("loss", "alpha", "promise", "above alpha", "risk", "labels in a set"), rows)
+    table = Table("", ("loss", "alpha", "guarantee", "above alpha", "risk", "labels in a set"), rows)
     price = ", ".join(f"{one['labels']['mean']:.3f} with {one['n_rows']:,}" for one in numbers["price"])
     return (
         f"{count} calibrations with {numbers['n_rows']:,} rows each, drawn with replacement from "
-        f"{numbers['population']:,} photographs of retinas, over all of which the risk is then counted: it "
-        "is exact, and what varies is the calibration alone. *Above alpha* is the share of calibrations "
-        f"whose risk is.\n\n{table.markdown()}\n\nThe price falls with the number of calibration rows. In "
-        f"labels more in a set, for coverage: {price} rows."
+        f"{numbers['population']:,} photographs of retinas. The risk is the mean loss of all photographs, so "
+        "it is exact, and it varies only with the calibration rows. *Above alpha* is the share of "
+        f"calibrations with a risk above `alpha`.\n\n{table.markdown()}\n\nThe cost falls with the number of "
+        f"calibration rows. With coverage, confidence adds these labels to a set: {price} rows."
     )
 
 
@@ -301,7 +301,7 @@ def confidence_figure(numbers: Numbers) -> Figure:
     price.minorticks_off()
     price.set(xlabel="calibration rows", ylim=(0, None))
     price.grid(axis="y", color=FAINT)
-    name_panel(price, "labels more in a set (coverage)")
+    name_panel(price, "labels added to a set (coverage)")
     key = [
         Patch(color=ORANGE, alpha=0.6, label="on average"),
         Patch(color=BLUE, alpha=0.6, label=f"with confidence, delta = {numbers['delta']}"),
@@ -310,7 +310,7 @@ def confidence_figure(numbers: Numbers) -> Figure:
     coverage = numbers["losses"]["coverage"]
     text = (
         f"{share(coverage['without']['above'])} of the calibrations are above alpha, "
-        f"{share(coverage['with']['above'])} if confidence is asked for"
+        f"{share(coverage['with']['above'])} with confidence"
     )
     head(figure, text, "", key)
     return figure
@@ -392,7 +392,7 @@ def groups_figure(numbers: Numbers) -> Figure:
         Line2D([], [], color=INK, linestyle="--", label="alpha"),
     ]
     missed, allowed = share(worst["without"]["risk"]["mean"]), share(numbers["alpha"])
-    text = f"Of the diamonds of colour {worst['name']}, {missed} are missed where {allowed} may be"
+    text = f"Of the diamonds of colour {worst['name']}, {missed} are missed; alpha allows {allowed}"
     head(figure, text, "", key)
     return figure
 
@@ -455,8 +455,8 @@ def classes_text(numbers: Numbers) -> str:
     table = Table("", ("true class", "share", *columns), rows)
     return (
         f"Grades of {numbers['n_rows']:,} photographs of retinas, coverage, means over {numbers['halves']} "
-        f"random halves. *On average* and *for each class* have alpha = {numbers['alpha']}; the last has "
-        f"{own}.\n\n{table.markdown()}"
+        f"random halves. *On average* and *for each class* have alpha = {numbers['alpha']}. *Its own alpha* "
+        f"is {own}.\n\n{table.markdown()}"
     )
 
 
@@ -480,12 +480,12 @@ def classes_figure(numbers: Numbers) -> Figure:
     key = [dot_key(colour, marker, way) for way, (_, _, colour, marker) in CLASS_WAYS.items()]
     key.append(Line2D([], [], color=INK, linestyle="--", label=f"alpha = {numbers['alpha']}"))
     missed, allowed = share(worst["on average"]["risk"]["mean"]), share(numbers["alpha"])
-    text = f"{missed} of the {worst['name']} retinas are missed where {allowed} of all may be"
+    text = f"{missed} of the {worst['name']} retinas are missed; alpha allows {allowed} of all"
     head(figure, text, "", key)
     return figure
 
 
-# --- A share of what could be lost ---
+# --- A share of the possible loss ---
 
 SHARE_WAYS = {"a loss": (False, ORANGE, "s"), "a share": (True, BLUE, "o")}
 PROTECTED = "Severe"
@@ -542,8 +542,8 @@ def shares_text(numbers: Numbers) -> str:
     header = (f"weight of {numbers['protected']}", "alpha is", "weight missed", "all missed")
     table = Table("", (*header, f"{numbers['protected']} missed", "size"), rows)
     return (
-        f"Grades of {numbers['n_rows']:,} photographs of retinas, of which {share(numbers['share'])} are "
-        f"{numbers['protected']}; the weights of the other classes are 1, alpha = {numbers['alpha']}, means "
+        f"Grades of {numbers['n_rows']:,} photographs of retinas; {share(numbers['share'])} are "
+        f"{numbers['protected']}. The weights of the other classes are 1, alpha = {numbers['alpha']}. Means "
         f"over {numbers['halves']} random halves. *Weight missed* is the share of the total weight.\n\n"
         f"{table.markdown()}"
     )
@@ -568,10 +568,8 @@ def shares_figure(numbers: Numbers) -> Figure:
     key = [dot_key(colour, marker, f"alpha is {way}") for way, (_, colour, marker) in SHARE_WAYS.items()]
     key.append(Line2D([], [], color=INK, linestyle="--", label=f"alpha = {numbers['alpha']}"))
     last = numbers["weights"][-1]
-    missed = [share(last[way]["relative"]["mean"]) for way in SHARE_WAYS]
-    text = (
-        f"At weight {last['weight']}, {missed[0]} of the weight is missed if alpha is a loss, not {missed[1]}"
-    )
+    loss, part = (share(last[way]["relative"]["mean"]) for way in SHARE_WAYS)
+    text = f"Weight {last['weight']}: {loss} of the weight is missed if alpha is a loss, {part} if a share"
     head(figure, text, "", key)
     return figure
 
@@ -601,7 +599,7 @@ def clustered() -> list[Clustered]:
 
 CLUSTER_WAYS = {
     "independent": "drawn row by row",
-    "rows": "drawn by cluster, rows taken as independent",
+    "rows": "drawn by cluster, rows treated as independent",
     "clusters": "drawn by cluster, `clusters=`",
 }
 
@@ -689,12 +687,12 @@ def clusters_text(numbers: Sequence[Numbers]) -> str:
         for one in numbers
         for way in one["ways"]
     ]
-    table = Table("", ("rows", "calibration", "promise", "above alpha", "risk", "size"), rows)
+    table = Table("", ("rows", "calibration", "guarantee", "above alpha", "risk", "size"), rows)
     facts = "\n".join(map(_cluster_facts, numbers))
     return (
         f"{facts}\n\n{table.markdown()}\n\nMeans over {numbers[0]['calibrations']} calibrations, drawn with "
-        "replacement. *Risk* is that of a new row, and with `clusters=` that of a new cluster: the mean over "
-        "its rows, then over clusters."
+        "replacement. *Risk* is the risk of a new row. With `clusters=` it is the risk of a new cluster: the "
+        "mean over its rows, then over clusters."
     )
 
 
@@ -703,11 +701,11 @@ def _cluster_facts(one: Numbers) -> str:
     worth = 100 * one["independent_share"]
     error = 2 * worth / math.sqrt(one["calibrations"] - 1)  # of a ratio of two variances
     return (
-        f"- {one['n_rows']:,} {of} of {one['n_clusters']:,} {cluster}, at most {one['most_members']} of one; "
-        f"{one['loss']} with alpha = {one['alpha']}, {one['clusters_drawn']} {cluster} in a calibration. The "
-        f"losses of two {of} that share one of the {cluster} have correlation {one['correlation']:.2f}. By "
-        f"how much the realised risk varies, 100 {of} tell as much as {worth:.0f} ± {error:.0f} "
-        "independent ones."
+        f"- {one['n_rows']:,} {of} of {one['n_clusters']:,} {cluster}, at most {one['most_members']} of "
+        f"each; {one['loss']} with alpha = {one['alpha']}, {one['clusters_drawn']} {cluster} in a "
+        f"calibration. The losses of two {of} of the same {cluster.removesuffix('s')} have correlation "
+        f"{one['correlation']:.2f}. Judging by the variance of the realised risk, 100 {of} are worth "
+        f"{worth:.0f} ± {error:.0f} independent ones."
     )
 
 
@@ -738,14 +736,14 @@ def clusters_figure(numbers: Sequence[Numbers]) -> Figure:
         axes.set(xlabel="risk of the calibrated sets", yticks=[])
         axes.spines["left"].set_visible(False)
     key = [
-        Patch(edgecolor=GREY, facecolor="none", linewidth=1.8, label="rows are independent"),
-        Patch(color=ORANGE, alpha=0.6, label="they are not, and it is not said"),
+        Patch(edgecolor=GREY, facecolor="none", linewidth=1.8, label="independent rows"),
+        Patch(color=ORANGE, alpha=0.6, label="clusters, treated as independent rows"),
         Patch(color=BLUE, alpha=0.6, label="clusters="),
         Line2D([], [], color=INK, linestyle="--", label="alpha"),
     ]
     ways = [way for way in numbers[-1]["ways"] if (way["way"], way["delta"]) == ("rows", DELTA)]
     kept = share(1 - ways[0]["above"])
-    text = f"Confidence of {share(1 - DELTA)} is one of {kept} if {numbers[-1]['cluster']} are forgotten"
+    text = f"Without clusters=, {share(1 - DELTA)} confidence is really {kept} for {numbers[-1]['cluster']}"
     head(figure, text, f"With delta = {DELTA}.", key)
     return figure
 
@@ -872,10 +870,10 @@ def shift_text(numbers: Numbers) -> str:
     )
     return (
         f"Means over {numbers['halves']} random halves; {numbers['n_new']:,} rows of the second half are "
-        f"drawn to be the new population. Diamonds: relative to the calibration half each colour is "
-        f"{numbers['factor']} times as frequent as the one before it, so that 100 calibration rows count as "
-        f"{100 * numbers['effective']:.0f}; ratios are estimated from carat and colour. Retinas, from No DR "
-        f"to Proliferative: {clinics}.\n\n{Table('', header, rows).markdown()}"
+        f"drawn to be the new population. Diamonds: the ratio of new to old frequency is "
+        f"{numbers['factor']} times as large for each colour as for the one before it, so 100 calibration "
+        f"rows count as {100 * numbers['effective']:.0f}. Ratios are estimated from carat and colour. "
+        f"Retinas, from No DR to Proliferative: {clinics}.\n\n{Table('', header, rows).markdown()}"
     )
 
 
@@ -899,7 +897,7 @@ def shift_figure(numbers: Numbers) -> Figure:
     key = [dot_key(colour, marker, label) for label, colour, marker in SHIFT_WAYS.values()]
     key.append(Line2D([], [], color=INK, linestyle="--", label="alpha"))
     note = "Means and the middle 80 % of random halves; below each, the mean number of labels in a set."
-    head(figure, "Weights bring the risk back to alpha, from either side", note, key)
+    head(figure, "With weights the risk is at alpha again", note, key)
     return figure
 
 
@@ -983,16 +981,17 @@ def online_text(numbers: Numbers) -> str:
     later = ""
     if numbers["rows_to_alarm"] is not None:
         later = (
-            f", otherwise {numbers['rows_to_alarm']:.0f} rows after it in the median and "
+            f", and the others {numbers['rows_to_alarm']:.0f} rows after it in the median and "
             f"{numbers['slowest_alarm']} at the latest"
         )
     return (
-        f"{numbers['streams']} streams of retinas: {numbers['n_before']:,} with the grades of the screening "
-        f"population above, which is also calibrated on, then {numbers['n_after']:,} with those of the early "
-        f"clinic. Coverage with alpha = {numbers['alpha']}.\n\n{Table('', header, rows).markdown()}\n\n"
-        f"A `RiskMonitor` of the fixed intervals, with a probability of at most {numbers['false_alarm']} of "
-        f"a false alarm, rang in {share(numbers['alarmed'])} of the streams: "
-        f"{share(numbers['alarmed_before'])} before the change{later}."
+        f"{numbers['streams']} streams of retinas: {numbers['n_before']:,} rows with the grades of the "
+        f"screening population above, which is also the calibration population, then {numbers['n_after']:,} "
+        f"rows with those of the early clinic. Coverage with alpha = {numbers['alpha']}.\n\n"
+        f"{Table('', header, rows).markdown()}\n\nA `RiskMonitor` of the sets of `RiskController`, with a "
+        f"probability of at most {numbers['false_alarm']} of a false alarm, raised an alarm in "
+        f"{share(numbers['alarmed'])} of the streams: in {share(numbers['alarmed_before'])} before the "
+        f"change{later}."
     )
 
 
@@ -1020,7 +1019,7 @@ def online_figure(numbers: Numbers) -> Figure:
         Line2D([], [], color=VERMILLION, linestyle=":", label="the monitor's alarm"),
         Line2D([], [], color=INK, linestyle="--", label="alpha"),
     ]
-    head(figure, "After a change the fixed threshold stays wrong; the walked one finds back", "", key)
+    head(figure, "After a change, only the online threshold recovers", "", key)
     return figure
 
 
@@ -1072,8 +1071,8 @@ def randomize_text(numbers: Numbers) -> str:
     ]
     header = ("voters", "risk", "size", "risk, randomized", "size, randomized")
     return (
-        f"Ratings of {numbers['voters'][0]['n_rows']:,} marriages (1 to 5) by the votes of the women whose "
-        "other answers are most alike, so that every probability is a whole number of votes. Coverage with "
+        f"Ratings of {numbers['voters'][0]['n_rows']:,} marriages (1 to 5). The most similar women "
+        "vote, so every probability is a whole number of votes divided by their number. Coverage with "
         f"alpha = {numbers['alpha']}, means over {numbers['halves']} random halves."
         f"\n\n{Table('', header, rows).markdown()}"
     )
@@ -1092,11 +1091,11 @@ def randomize_figure(numbers: Numbers) -> Figure:
         name_panel(axes, f"{one['n_voters']} votes")
     row[0].set_ylabel("realised risk")
     key = [
-        Line2D([], [], color=ORANGE, linewidth=2.4, label="as they come"),
+        Line2D([], [], color=ORANGE, linewidth=2.4, label="not randomized"),
         Line2D([], [], color=BLUE, linewidth=2.4, label="randomized"),
         Line2D([], [], color=INK, linestyle="--", label="alpha"),
     ]
-    head(figure, "Coarse probabilities leave risk unspent; a coin spends it", "", key)
+    head(figure, "Coarse probabilities leave risk unused; a random choice uses it", "", key)
     return figure
 
 
@@ -1178,7 +1177,7 @@ def choosing_text(numbers: Numbers) -> str:
     """What was asked for and what came of it."""
     chosen = Table(
         "",
-        ("asked for", "alpha found", "risk", "labels in a set", "single labels"),
+        ("target", "alpha found", "risk", "labels in a set", "single labels"),
         [
             (asked, *(shown(numbers["chosen"][key][what]) for what in ("alpha", "risk", "size", "singles")))
             for key, asked in (
@@ -1192,7 +1191,7 @@ def choosing_text(numbers: Numbers) -> str:
         "",
         ("", *numbers["targets"], "labels in a set"),
         [
-            ("wanted coverage", *(f"{target}" for target in numbers["targets"].values()), ""),
+            ("target coverage", *(f"{target}" for target in numbers["targets"].values()), ""),
             *(
                 (name, *(shown(one) for one in numbers["coverage"][key].values()))
                 for key, name in ways.items()
@@ -1200,8 +1199,8 @@ def choosing_text(numbers: Numbers) -> str:
         ],
     )
     return (
-        "Retinas: chosen with a third of the rows, calibrated on another, measured on the last; means over "
-        f"{numbers['thirds']} random thirds.\n\n{chosen.markdown()}\n\nCoverage of each grade:\n\n"
+        "Retinas: one third of the rows chooses, another calibrates, the last tests. Means over "
+        f"{numbers['thirds']} random splits.\n\n{chosen.markdown()}\n\nCoverage of each grade:\n\n"
         f"{classes.markdown()}"
     )
 
@@ -1239,10 +1238,8 @@ def choosing_figure(numbers: Numbers) -> Figure:
         Line2D([], [], color=colour, marker=marker, linewidth=2, label=loss)
         for loss, (colour, marker) in style.items()
     ]
-    key.append(
-        Line2D([], [], color=INK, linestyle=":", label="what is asked for, and the alpha found for it")
-    )
-    head(figure, "What each alpha costs, and the alpha of a wanted size", "", key)
+    key.append(Line2D([], [], color=INK, linestyle=":", label="the target, and the alpha found for it"))
+    head(figure, "What each alpha costs, and the alpha for a target", "", key)
     return figure
 
 
@@ -1298,7 +1295,7 @@ def _clinic_sizes(numbers: Mapping[str, Any]) -> str:
 
 OPTIONS = {
     "delta": Option(
-        "Does it hold for the calibration that I have?",
+        "Does it hold for my calibration?",
         "with-confidence",
         "`delta=0.1`",
         "Bates et al. 2021, Waudby-Smith and Ramdas 2024",
@@ -1314,7 +1311,7 @@ OPTIONS = {
         lambda numbers: _from_to(*(numbers["groups"]["groups"][-1][k] for k in ("without", "with"))),
     ),
     "condition_on": Option(
-        "Does it hold for each severity?",
+        "Does it hold for each true class?",
         "for-each-true-class",
         '`condition_on="label"`, `alpha={..}`',
         "Theorem 1 in each class, Vovk 2012",
@@ -1322,24 +1319,24 @@ OPTIONS = {
     ),
     "relative": Option(
         "Does a raised weight protect its class?",
-        "a-share-of-what-could-be-lost",
+        "a-share-of-the-possible-loss",
         "`relative=True`",
-        "Theorem 1 for the loss plus what full sets are charged",
+        "Theorem 1 for the loss plus a charge for full sets",
         lambda numbers: _from_to(*(numbers["shares"]["weights"][-1][way] for way in SHARE_WAYS)),
     ),
     "pool_classes": Option(
-        "Has a severity too few rows?",
+        "Does a class have too few rows?",
         "for-each-true-class",
         "`pool_classes=`",
         "Theorem 1 in each pool",
-        lambda numbers: "as for each severity",
+        lambda numbers: "as for each true class",
     ),
     "exempt_classes": Option(
-        "Does a severity need no promise?",
+        "Does a class need no guarantee?",
         "for-each-true-class",
         "`exempt_classes=`",
         "Theorem 1 in each class",
-        lambda numbers: "as for each severity",
+        lambda numbers: "as for each true class",
     ),
     "clusters": Option(
         "Do several rows come from one patient?",
@@ -1351,7 +1348,7 @@ OPTIONS = {
         ),
     ),
     "sample_weight": Option(
-        "Are new cases of other kinds?",
+        "Are the new rows of other kinds?",
         "another-population",
         "`calibrate(.., sample_weight=)`",
         "Tibshirani et al. 2019",
@@ -1367,24 +1364,24 @@ OPTIONS = {
         _clinic_sizes,
     ),
     "OnlineRiskController": Option(
-        "Do the cases change all the time?",
+        "Do the rows change all the time?",
         "over-time",
         "`OnlineRiskController`",
         "Feldman et al. 2023",
         lambda numbers: _from_to(*(numbers["online"]["ways"][way]["after"] for way in ("fixed", "online"))),
     ),
     "RiskMonitor": Option(
-        "Is the promise still kept?",
+        "Does the guarantee still hold?",
         "over-time",
         "`RiskMonitor`",
         "Ville's inequality, Podkopaev and Ramdas 2022",
-        lambda numbers: "as they are",
+        lambda numbers: "unchanged",
     ),
     "randomize": Option(
         "Are the scores coarse?",
         "coarse-scores",
         "`randomize=True`",
-        "Theorem 1 with a coin, Vovk et al. 2005",
+        "Theorem 1 with a random choice, Vovk et al. 2005",
         lambda numbers: _from_to(*(numbers["randomize"]["voters"][1][k] for k in ("without", "with"))),
     ),
 }

@@ -2,12 +2,12 @@
 Age from a photograph, with an error in years
 =============================================
 
-A network sorts 17,000 faces into twenty age groups of five years. Nobody wants to hear that the risk is
-"0.05 of the scale". With the groups at their places in years, ``alpha`` is in years too, and the question
-becomes: how wide must the intervals be for the error to stay within one year, two years, five?
+A network sorts 17,000 faces into twenty age groups of five years. A risk of "0.05 of the scale" is hard to
+interpret. If you give each group its age in years, ``alpha`` is in years too. How wide must the sets be for
+a mean error of one, two or five years?
 
-The scores are logits of a ResNet-34 on photographs of UTKFace that it was not trained on, for non-commercial
-research alone, as is UTKFace.
+The scores are logits of a ResNet-34 on photographs of UTKFace that it was not trained on. Like UTKFace,
+they are for non-commercial research only.
 """
 
 import matplotlib.pyplot as plt
@@ -23,9 +23,8 @@ group = scores["label"].to_numpy()
 calibration, test = orisk.splitting.split_rows(len(scores), random_state=0)
 
 # %%
-# ``positions`` are the first years of the groups, and ``normalize=False`` keeps the years. The
-# loss of an interval is then the number of years between the true group and the nearest end of
-# the interval.
+# ``positions`` are the first years of the groups, and ``normalize=False`` keeps the unit years. The loss of a
+# set is the number of years between the true group and the nearest end of the set.
 
 years = np.arange(0, 100, 5)
 loss = orisk.DivergenceLoss(positions=years, normalize=False)
@@ -40,8 +39,8 @@ print(
 )
 
 # %%
-# One calibration answers for every ``alpha``, so the whole trade-off is a loop. An interval of
-# ``s`` groups spans ``5 s`` years.
+# One calibration works for every ``alpha``, so a loop gives the whole trade-off. A set of ``s`` groups spans
+# ``5 s`` years.
 
 alphas = np.linspace(0.25, 5, 20).round(2)
 spans = [
@@ -57,17 +56,16 @@ for alpha in (0.5, 1, 2, 4):
     )
 axes.set(
     xlabel="alpha: years off, on average",
-    ylabel="years in an interval",
+    ylabel="years in a set",
     xlim=(0, 5.2),
     ylim=(0, None),
 )
-axes.set_title("What an error in years costs in width")
+axes.set_title("A smaller error needs wider sets")
 plt.show()
 
 # %%
-# And what it looks like: eighty faces ordered by age, with intervals that are two years off on
-# average. Young faces get narrow intervals, since a network tells a toddler from a schoolchild;
-# for adults it has to leave room.
+# Here are eighty faces ordered by age. Their sets are off by two years on average. The sets of young faces
+# are small, because a toddler looks different from a schoolchild. The sets of adults are larger.
 
 chosen = np.random.default_rng(3).choice(len(test), 80, replace=False)
 chosen = chosen[np.lexsort([sets.centroid[chosen], group[test][chosen]])]
@@ -85,10 +83,10 @@ axes.set(
     xlabel="faces, by age",
     ylabel="age",
     xticks=[],
-    title="Eighty faces, two years off on average",
+    title="Eighty faces: sets off by two years on average",
 )
 child, adult = group[test] < 2, (group[test] >= 6) & (group[test] < 12)
 assert sets.size[child].mean() < sets.size[adult].mean()
-print(f"years in an interval: {5 * sets.size[child].mean():.0f} below ten")
-print(f"years in an interval: {5 * sets.size[adult].mean():.0f} from thirty to sixty")
+print(f"years in a set: {5 * sets.size[child].mean():.0f} below ten")
+print(f"years in a set: {5 * sets.size[adult].mean():.0f} from thirty to sixty")
 plt.show()

@@ -2,10 +2,10 @@
 Clinical costs: a missed case against a false alarm
 ===================================================
 
-Calling a sick eye healthy and calling a healthy eye sick are both wrong, and not equally bad. Three ways to
-say so, from none to a table of one's own, and what each does to the intervals.
+It is wrong to call a sick eye healthy, and it is wrong to call a healthy eye sick, but the harm differs.
+Here are three losses, from no difference to your own cost table, and their effect on the sets.
 
-The photographs and scores are those of :doc:`/gallery/retina_grades`.
+The photographs and scores are from :doc:`/gallery/retina_grades`.
 """
 
 import matplotlib.pyplot as plt
@@ -21,14 +21,13 @@ grade = scores["label"].to_numpy()
 calibration, test = orisk.splitting.split_rows(len(scores), random_state=0)
 
 # %%
-# A loss is a table: a row for the true grade, a column for the end of the interval that is
-# nearest to it. Below the diagonal the interval lies too low, and an ill person is sent home;
-# above it lies too high, and a healthy one is sent for more tests.
+# A loss is a table: a row for the true grade, and a column for the end of the set nearest to it. Below the
+# diagonal the set is too low, and an ill person is sent home. Above the diagonal it is too high, and a
+# healthy person gets more tests.
 #
-# ``under=5`` makes every step too low five times as dear as one too high. A table can say
-# anything, as long as costs do not fall with the distance. This one has the cost of a needless
-# visit, and of a treatment that comes too late, which is what really hurts from the fourth grade
-# on.
+# ``under=5`` makes each step too low five times as expensive as one too high. Your own table can have any
+# costs that do not fall with the distance. This one has the cost of an unnecessary visit and the cost of a
+# late treatment, which is high from the fourth grade on.
 
 table = [
     [0, 1, 1, 2, 2],
@@ -58,7 +57,7 @@ rows[0].set_ylabel("true grade")
 plt.show()
 
 # %%
-# To see what changes, and not just how much is spent, all three get the same number of labels.
+# All three losses get the same mean number of labels, so that you see only where the labels go.
 
 found = {}
 for name, loss in losses.items():
@@ -69,13 +68,12 @@ for name, loss in losses.items():
     found[name] = controller.predict_set(proba[test], alpha=alpha)
     severe_missed = (found[name].upper_index < 3)[grade[test] >= 3].mean()
     print(
-        f"{name:10}: {found[name].size.mean():.2f} labels, {severe_missed:.0%} of the severe called less"
+        f"{name:10}: {found[name].size.mean():.2f} labels, {severe_missed:.0%} of the severe rated lower"
     )
 
 # %%
-# Misses change sides. Fewer intervals lie below the truth and more lie above it: some healthy
-# eyes are looked at again, and fewer severe ones are sent home. Under the table this goes
-# furthest where it costs most.
+# Fewer sets are below the truth and more are above it: some healthy eyes are examined again, and fewer severe
+# cases are sent home. The effect is strongest for the table, at the grades with the highest costs.
 
 # sphinx_gallery_thumbnail_number = 2
 figure, axes = plt.subplots(figsize=(7.2, 2.8), layout="constrained")
@@ -97,19 +95,19 @@ for row, sets in enumerate(found.values()):
 axes.axvline(0, color=INK, linewidth=1)
 axes.set_yticks(range(3), list(found))
 axes.set(ylim=(2.5, -0.5), xlim=(-0.26, 0.26), xticks=[])
-axes.set_xlabel("interval below the truth  |  above the truth")
-axes.set_title("Fewer sick eyes called healthy, more healthy ones looked at again")
+axes.set_xlabel("set below the truth  |  above the truth")
+axes.set_title("Fewer sick eyes called healthy, more healthy eyes examined again")
 below = [(sets.upper_index < grade[test]).mean() for sets in found.values()]
 assert below[0] > below[1] >= below[2]
 plt.show()
 
 # %%
-# Used for real, ``alpha`` comes first and the size follows. With ``normalize=False`` it is in the
-# units of the table: here at most one needless visit's worth of harm for each patient.
+# In practice you choose ``alpha`` first, and the size follows. With ``normalize=False``, ``alpha`` is in the
+# units of the table. Here the mean cost for a patient is at most that of one unnecessary visit.
 
 controller = orisk.RiskController(orisk.CostTableLoss(table, normalize=False), alpha=1)
 sets = controller.calibrate(proba[calibration], grade[calibration]).predict_set(
     proba[test]
 )
 cost = orisk.metrics.risk(grade[test], sets, controller.loss, confidence=0.95)
-print(f"mean cost {cost}, {sets.size.mean():.2f} labels in an interval")
+print(f"mean cost {cost}, {sets.size.mean():.2f} labels in a set")

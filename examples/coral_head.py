@@ -2,9 +2,9 @@
 A CORAL head in PyTorch: the cut of diamonds
 ============================================
 
-Many ordinal networks end in one score and a row of cut points: they say how likely the label is *above* each
-step of the scale. The output of such a head (CORAL, cumulative link, proportional odds) goes straight into a
-calibration. And since everything hangs on a single score, one picture has every interval there can be.
+Many ordinal networks end in one score and a list of cut points. They give the probability that the label is
+*above* each step of the scale. You can calibrate with the output of such a head (CORAL, cumulative link,
+proportional odds) directly. All sets depend on a single score, so one picture shows every possible set.
 """
 
 import matplotlib.pyplot as plt
@@ -26,8 +26,8 @@ X = (X - X[train].mean(axis=0)) / X[train].std(axis=0)
 X = torch.tensor(X, dtype=torch.float32)
 
 # %%
-# The head has one score for the stone, and a bias for each of the four steps. "Above Good" must
-# not be more likely than "above Fair", so each bias is the one before it less something positive.
+# The head has one score for the stone and a bias for each of the four steps. "Above Good" must not be more
+# likely than "above Fair", so each bias is the previous one minus a positive number.
 
 
 class Coral(nn.Module):
@@ -47,12 +47,12 @@ class Coral(nn.Module):
         self.falls = nn.Parameter(torch.zeros(n_classes - 2))
 
     def at(self, score):
-        """What the head says at a score."""
+        """Logits at a score."""
         falls = nn.functional.softplus(self.falls).cumsum(0)
         return score + torch.cat([self.first, self.first - falls])
 
     def forward(self, x):
-        """What it says of a stone."""
+        """Logits of a stone."""
         return self.at(self.score(x))
 
 
@@ -69,9 +69,9 @@ for _ in range(12):
         optimizer.step()
 
 # %%
-# :func:`~ordinalrisk.probabilities.from_cumulative_logits` makes class probabilities of the
-# logits, exact also far out, where a difference of two sigmoids would round to zero. A miss costs
-# its distance as a share of the scale.
+# :func:`~ordinalrisk.probabilities.from_cumulative_logits` converts the logits to class probabilities. It is
+# exact even for extreme logits, where a difference of two sigmoids would round to zero. A miss costs its
+# distance as a share of the scale.
 
 with torch.no_grad():
     proba = orisk.probabilities.from_cumulative_logits(model(X))
@@ -81,13 +81,13 @@ controller = orisk.RiskController("divergence", alpha=0.03).calibrate(
 sets = controller.predict_set(proba[new])
 print(controller.guarantee())
 distance = orisk.metrics.risk(y[new], sets, "divergence", confidence=0.95)
-print(f"on new stones: {distance}, with {sets.size.mean():.2f} cuts in an interval")
+print(f"on new stones: {distance}, with {sets.size.mean():.2f} cuts in a set")
 assert distance.low < 0.03
 
 # %%
-# Now let the score run from end to end. The bands are the probabilities of the five cuts, the
-# steps below are the interval: a single cut at either end, where one band is all there is, and
-# more where bands meet.
+# Now let the score vary over its whole range. The bands are the probabilities of the five cuts, and the steps
+# below are the set. It has one cut at either end, where one band fills the picture, and more cuts where bands
+# meet.
 
 score = torch.linspace(-8, 10, 901)[:, None]
 with torch.no_grad():
@@ -111,7 +111,7 @@ for k, cut in enumerate(cuts):
         va="center",
         color="white" if k > 2 else INK,
     )
-top.set(ylabel="probability", ylim=(0, 1), title="One score decides the interval")
+top.set(ylabel="probability", ylim=(0, 1), title="One score decides the set")
 bottom.fill_between(
     x,
     intervals.lower_index - 0.4,
@@ -120,7 +120,7 @@ bottom.fill_between(
     color=ORANGE,
 )
 bottom.set_yticks(range(5), cuts)
-bottom.set(xlabel="score of the stone", ylabel="interval", xlim=(-8, 10))
+bottom.set(xlabel="score of the stone", ylabel="set", xlim=(-8, 10))
 assert intervals.size[[0, -1]].tolist() == [1, 1]
 assert intervals.size.max() > 1
 plt.show()

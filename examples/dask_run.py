@@ -1,10 +1,10 @@
 """
-A Dask run: the same threshold, bit for bit
-===========================================
+Dask: the same threshold, bit for bit
+=====================================
 
-Scores often lie in many files, perhaps on many machines. Dask arrays and frames go in where arrays do: the
-rows stay where they are, and a few questions to the files find the threshold that one machine with all rows
-would find.
+Scores are often in many files, perhaps on many machines. You can pass Dask arrays and data frames in place
+of NumPy arrays. The rows stay where they are. A few queries to the files find exactly the threshold that
+one machine with all rows would find.
 """
 
 import tempfile
@@ -19,9 +19,9 @@ import ordinalrisk as orisk
 from ordinalrisk.display.palette import BLUE, GREY, INK, ORANGE
 
 # %%
-# As an example, the 17,000 faces of :doc:`/gallery/age_in_years` in eight Parquet files. As
-# happens with files, they are not alike: the faces are sorted by age, so the first file has
-# infants and the last one grandparents.
+# The example uses the 17,000 faces of :doc:`/gallery/age_in_years` in eight Parquet files. The files differ,
+# as they often do: the faces are sorted by age, so the first file has infants and the last one has old
+# people.
 
 scores = pd.read_csv("../docs/scores/utkface.csv.gz").sort_values("label")
 columns = [f"p{k}" for k in range(20)]
@@ -36,8 +36,8 @@ for i, part in enumerate(parts):
     part.to_parquet(Path(folder.name) / f"part-{i}.parquet")
 
 # %%
-# ``calibrate`` computes at once. Intervals wait until someone asks for them: a metric, a look at
-# some rows, or writing them file by file.
+# ``calibrate`` computes immediately. Sets are computed when you need them: for a metric, to look at some
+# rows, or to write them file by file.
 
 frame = dd.read_parquet(folder.name)
 controller = orisk.RiskController(alpha=0.1).calibrate(frame[columns], frame["label"])
@@ -50,7 +50,7 @@ print(
 sets.to_dask_dataframe(columns=frame[["label"]]).head(3)
 
 # %%
-# All rows in the memory of one machine give the same number, to the last bit.
+# One machine with all rows in memory gives the same number, to the last bit.
 
 alone = orisk.RiskController(alpha=0.1).calibrate(table[columns], table["label"])
 print(controller.threshold_.hex(), alone.threshold_.hex())
@@ -58,10 +58,10 @@ assert controller.threshold_ == alone.threshold_
 assert sets.compute() == alone.predict_set(table[columns])
 
 # %%
-# That is not what one would get from the files one by one. Each grey line is the mean loss of one
-# file at every threshold, and each grey dot the threshold that this file would have chosen; their
-# average is not the right one. The blue line is that of all rows together. ``check=False`` turns off
-# a warning: in a file with few ages, the shares of the ages alone predict better than the model.
+# Calibrating each file separately gives other thresholds. Each grey line is the mean loss of one file at
+# every threshold, and each grey dot is the threshold of this file alone. The average of these thresholds is
+# not the right one. The blue line is the mean loss of all rows. ``check=False`` turns off a warning: in a
+# file with few ages, the shares of the ages alone predict better than the model.
 
 figure, axes = plt.subplots(figsize=(7.2, 4), layout="constrained")
 thresholds = []
@@ -92,14 +92,14 @@ axes.annotate(
     color=BLUE,
 )
 axes.set(xlim=(0, 0.3), ylim=(0, 0.6), xlabel="threshold", ylabel="mean loss")
-axes.set_title("Every file has its own curve; the threshold is that of all rows")
+axes.set_title("Each file has its own curve; the threshold uses all rows")
 assert np.mean(thresholds) > 1.2 * controller.threshold_
 folder.cleanup()
 plt.show()
 
 # %%
-# Here the files were read by threads of this process. On a cluster one line comes first, ``client
-# = distributed.Client("tcp://10.0.0.1:8786")``, and paths are such that all machines see them, as
-# ``s3://bucket/*.parquet``. Nothing else changes. With more rows than fit on one machine, only
-# the part of the curve around the threshold comes back, so other risks are named beforehand with
-# ``more_alphas``; :doc:`/scale` has what is sent, what it costs and what it can't do.
+# Here threads of this process read the files. On a cluster, first run
+# ``client = distributed.Client("tcp://10.0.0.1:8786")`` and use paths that all machines can read, such as
+# ``s3://bucket/*.parquet``. Nothing else changes. If there are more rows than fit on one machine, only the
+# part of the curve near the threshold is returned, so name other values of ``alpha`` beforehand with
+# ``more_alphas``. :doc:`/scale` explains what is sent, what it costs and what is not possible.

@@ -1,13 +1,13 @@
 """
-Drift: an alarm, and intervals that follow
-==========================================
+Drift: an alarm, and sets that adapt
+====================================
 
-A calibration is a promise about cases like those it saw. Here they change: a service that estimates ages
-from photographs starts with visitors of all ages, and then its public grows older, for whom the network is
-less sure. A :class:`~ordinalrisk.RiskMonitor` notices from the labels as they come in, and an
+The guarantee holds for rows like the calibration rows. Here the rows change. A service that estimates ages
+from photographs starts with visitors of all ages. Then its visitors get older, and the network is less sure
+about older people. A :class:`~ordinalrisk.RiskMonitor` notices the change from the labels, and an
 :class:`~ordinalrisk.OnlineRiskController` adapts.
 
-The faces and scores are those of :doc:`/gallery/age_in_years`; only the order in which they come is made up.
+The faces and scores are from :doc:`/gallery/age_in_years`; only their order is artificial.
 """
 
 import matplotlib.pyplot as plt
@@ -23,8 +23,8 @@ group = scores["label"].to_numpy()
 calibration, rest = orisk.splitting.split_rows(len(scores), share=0.3, random_state=0)
 
 # %%
-# A stream of 4,500 visitors. The first 1,500 are drawn as the calibration was. Then the share of
-# people over fifty rises, step by step. Nobody comes twice.
+# The stream has 4,500 visitors. The first 1,500 are drawn like the calibration rows. Then the share of people
+# over fifty rises step by step. Each visitor comes once.
 
 rng = np.random.default_rng(0)
 old, young = (
@@ -37,10 +37,10 @@ stream = np.empty(4_500, int)
 stream[is_old], stream[~is_old] = old[: is_old.sum()], young[: (~is_old).sum()]
 
 # %%
-# The fixed controller is calibrated once. With ``delta=0.05`` its risk is above ``alpha`` with
-# probability at most 0.05. The monitor looks at each label that becomes known, in the order of the
-# visitors. If the risk is within ``alpha``, it ever raises an alarm with probability at most 0.05,
-# however often it looks. The two add up: an alarm without a change has a probability of at most 0.1.
+# The fixed controller is calibrated once. With ``delta=0.05``, its risk is above ``alpha`` with probability
+# at most 0.05. The monitor looks at each label in the order of the visitors. If the risk is at most
+# ``alpha``, the probability that it ever raises an alarm is at most 0.05, however often it looks. The two
+# probabilities add up: an alarm without a change has a probability of at most 0.1.
 
 fixed = orisk.RiskController(alpha=0.1, delta=0.05).calibrate(
     proba[calibration], group[calibration]
@@ -58,10 +58,9 @@ print(
 assert monitor.alarm_row_ > 1_500
 
 # %%
-# The online controller starts from the same rows, and each label moves its threshold a little: a
-# miss makes later intervals longer, a hit makes them shorter. Twenty visitors get their intervals
-# before their labels are known; until then they are pending. The bound holds for the intervals that
-# the visitors got.
+# The online controller starts from the same rows, and each label changes its threshold a little. After a miss
+# the next sets are larger, otherwise smaller. Sets are made for twenty visitors at a time, before their
+# labels are known. The bound holds for these sets.
 
 online = orisk.OnlineRiskController(alpha=0.1).calibrate(
     proba[calibration], group[calibration]
@@ -77,8 +76,8 @@ print(f"mean loss of all 4,500: {online.risk_:.3f}")
 print(f"for any stream at most: {float(online.bound_so_far()):.3f}")
 
 # %%
-# The alarm comes some time after the change has begun: evidence has to gather. The fixed
-# intervals miss more and more; the online ones stay near ``alpha`` and pay in labels.
+# The alarm comes some time after the change starts, because the monitor needs evidence. The fixed sets miss
+# more and more. The online sets stay near ``alpha`` and need more labels.
 
 figure, (top, middle, bottom) = plt.subplots(
     3, sharex=True, figsize=(7.2, 6), layout="constrained"
@@ -101,8 +100,8 @@ top.hlines(0.1, 0, 4_500, color=INK, linestyle="--", linewidth=1)
 top.text(monitor.alarm_row_ + 30, 0.01, "alarm", color=VERMILLION)
 top.text(1_520, 0.01, "the public ages")
 top.set(ylabel="share missed", ylim=(0, None))
-top.set_title("The alarm rings, and the online intervals follow")
-middle.set(ylabel="groups in an interval")
+top.set_title("The monitor raises an alarm, and the online sets adapt")
+middle.set(ylabel="groups in a set")
 bottom.axhline(20, color=INK, linestyle="--", linewidth=1)
 bottom.text(0, 30, "1 / delta")
 bottom.set(xlabel="visitors", ylabel="evidence", xlim=(-150, 4_950), ylim=(0.05, 1e6))
@@ -110,8 +109,8 @@ plt.show()
 assert missed["fixed"][3_000:].mean() > 0.13 > missed["online"][3_000:].mean()
 
 # %%
-# After an alarm, calibrate again on recent rows, or weight the old ones by how the population has
-# moved (:mod:`ordinalrisk.shift`; :doc:`/guarantees` shows it).
+# After an alarm, calibrate again on recent rows, or weight the old rows by the change of the population
+# (:mod:`ordinalrisk.shift`; :doc:`/guarantees` shows how).
 
 recent = stream[monitor.alarm_row_ : 3_900]
 again = orisk.RiskController(alpha=0.1, delta=0.1).calibrate(

@@ -2,8 +2,8 @@
 From Excel to sets
 ==================
 
-Scores often come in a workbook, or in the CSV that Excel writes in Germany or France. Both are read
-as they are: what is unusual about a file is detected, and a note says so.
+Scores are often in an Excel workbook, or in the CSV that Excel writes in Germany or France. You can use
+both as they are. Unusual formats are detected, and a note tells you what was detected.
 """
 
 import tempfile
@@ -20,13 +20,13 @@ rows = pd.read_excel(WORKBOOK, sheet_name="calibration", engine="calamine")
 print(rows.head(3).to_string())
 
 # %%
-# The workbook has three sheets: ``calibration`` and ``test`` with known ratings, and ``new`` without
-# them. It has the scores of an ordered logit for answers to a survey about marriages, made by
+# The workbook has three sheets: ``calibration`` and ``test`` with known ratings, and ``new`` without them. It
+# contains the scores of an ordered logit for a survey about marriages, made by
 # ``examples/make_marriage_scores.py``. Excel files need ``pip install "ordinalrisk[excel]"``.
 #
-# :func:`jobs.calibrate <ordinalrisk.jobs.calibrate>` reads the first sheet unless ``sheet`` names
-# another one. The column ``p_very_poor`` has the scores of the class "very poor": spaces, dashes and
-# capitals do not count. ``note`` gets each guess as a sentence; without it, guesses become warnings.
+# :func:`jobs.calibrate <ordinalrisk.jobs.calibrate>` reads the first sheet unless ``sheet`` names another
+# one. The column ``p_very_poor`` has the scores of the class "very poor": spaces, dashes and capitals are
+# ignored. ``note`` receives each guess as a sentence. Without ``note``, guesses become warnings.
 
 folder = Path(tempfile.mkdtemp())
 
@@ -45,9 +45,9 @@ controller = orisk.jobs.calibrate(
 print(controller.guarantee())
 
 # %%
-# The sets of new rows go into a CSV file, which Excel opens. The columns that are no scores pass
-# through, and ``safe_csv`` keeps Excel from running text as a formula. Sets are not written as a
-# workbook: ``sets.xlsx`` is an error that lists the formats.
+# The sets of the new rows are written to a CSV file that Excel can open. The other columns are copied, and
+# ``safe_csv`` keeps Excel from running text as a formula. Sets are not written as a workbook: ``sets.xlsx``
+# raises an error that lists the formats.
 
 orisk.jobs.predict(
     controller, WORKBOOK, folder / "sets.csv", sheet="new", safe_csv=True
@@ -59,7 +59,7 @@ print(sets.head(4).to_string(index=False))
 # The same from the CSV of a German Excel
 # ---------------------------------------
 #
-# There the values are separated by semicolons and decimals have a comma. Percent signs, thousands
+# In a German CSV, semicolons separate the values and decimals have a comma. Percent signs, thousands
 # separators, tabs and UTF-16, which Excel calls "Unicode text", are detected in the same way.
 
 new = pd.read_excel(WORKBOOK, sheet_name="new", engine="calamine")
@@ -72,28 +72,27 @@ again = pd.read_csv(folder / "again.csv")
 assert again[["answer", "lower", "upper"]].equals(sets[["answer", "lower", "upper"]])
 
 # %%
-# Where a file leaves a choice, such as ``1,234`` in a file without any other number, the error names
-# the option that decides: ``delimiter=";"`` or ``decimal=","``, on the command line ``--delimiter``
-# and ``--decimal``.
+# If a file is ambiguous, such as ``1,234`` in a file without any other number, the error names the option to
+# use: ``delimiter=";"`` or ``decimal=","``, on the command line ``--delimiter`` and ``--decimal``.
 #
-# Does it hold?
-# -------------
+# Check the guarantee
+# -------------------
 #
 # :func:`jobs.evaluate <ordinalrisk.jobs.evaluate>` compares the ratings in the sheet ``test`` with the
-# promise. In a notebook the result shows as the report does, with a table for each true class:
+# guarantee. In a notebook the result looks like the report, with a table for each true class:
 
 orisk.jobs.evaluate(controller, WORKBOOK, sheet="test")
 
 # %%
-# The table is a data frame too, with the ratings as ordered categories:
+# You can also get the table as a data frame, with the ratings as ordered categories:
 
 found = orisk.jobs.evaluate(controller, WORKBOOK, sheet="test")
 assert found.colour == "amber"
 print(found.to_pandas()[["label", "rows", "coverage", "risk", "size"]].round(3))
 
 # %%
-# The verdict is amber. The promise is about all rows together, and it is kept, but all the poor ratings
-# are missed. If that matters, see :doc:`/tutorial/choosing_a_loss`.
+# The verdict is amber. The guarantee is about all rows together, and it holds, but all the poor ratings are
+# missed. If this matters, see :doc:`/tutorial/choosing_a_loss`.
 #
 # Without Python
 # --------------
@@ -105,4 +104,4 @@ print(found.to_pandas()[["label", "rows", "coverage", "risk", "size"]].round(3))
 #    $ ordinalrisk predict cal.json marriage_scores.xlsx --sheet new -o sets.csv
 #    $ ordinalrisk evaluate cal.json marriage_scores.xlsx --sheet test
 #
-# More on files in :doc:`/reference/files`.
+# :doc:`/reference/files` describes the files.

@@ -2,9 +2,9 @@
 Gradient boosting: the clarity of diamonds
 ==========================================
 
-Gemmologists grade the clarity of a diamond on eight steps, from I1 (inclusions that one sees) to IF
-(internally flawless). Gradient boosting guesses the grade from weight, price, shape and colour, and is right
-about as often as not. How far it can be trusted for *this* stone is what an interval says.
+Gemmologists grade the clarity of a diamond in eight steps, from I1 (visible inclusions) to IF (internally
+flawless). Gradient boosting predicts the grade from weight, price, shape and colour, and is right about
+half of the time. A prediction set shows how sure it is about *this* stone.
 """
 
 import matplotlib.pyplot as plt
@@ -31,8 +31,8 @@ model.fit(X.iloc[train], clarity[train])
 print(f"right for {model.score(X.iloc[rest], clarity[rest]):.0%} of the other stones")
 
 # %%
-# Half of the other stones calibrate, half are new. scikit-learn sorts the grades as text, so the
-# columns of ``predict_proba`` are put in order by their names.
+# Half of the other stones calibrate, half are new. scikit-learn sorts the grades as text, so we put the
+# columns of ``predict_proba`` in order by their names.
 
 proba = model.predict_proba(X.iloc[rest])[
     :, [list(model.classes_).index(grade) for grade in grades]
@@ -47,7 +47,7 @@ print(controller.guarantee())
 print(f"missed: {orisk.metrics.risk(truth[new], sets, confidence=0.95)}")
 
 # %%
-# A few stones. Dark cells are grades that the model finds probable, the frame is the interval.
+# Here are a few stones. Dark cells are grades that the model finds probable, and the frame is the set.
 
 axes = orisk.plots.plot_intervals(
     sets, truth[new], proba[new], rows=range(0, 15_000, 1_500)
@@ -56,9 +56,9 @@ axes.set_title("Ten stones")
 plt.show()
 
 # %%
-# And all of them at once. Each row of the picture has the stones of one true grade; the darker a
-# cell, the more of their intervals hold its grade. The diagonal is coverage; what is beside it is
-# the price of being unsure, and most of it is next door.
+# This picture shows all stones. Each row has the stones of one true grade. The darker a cell, the more of
+# their sets contain its grade. The diagonal is the coverage. The cells next to it show how unsure the model
+# is, and most of these grades are neighbours.
 
 mask = sets.mask()
 held = np.array([mask[truth[new] == grade].mean(axis=0) for grade in grades])
@@ -85,9 +85,9 @@ for row, column in np.ndindex(held.shape):
 axes.set_xticks(range(8), grades)
 axes.set_yticks(range(8), grades)
 axes.set(
-    xlabel="grade in the interval",
+    xlabel="grade in the set",
     ylabel="true grade",
-    title="What the intervals of each grade hold",
+    title="Which grades the sets contain, by true grade",
 )
 axes.tick_params(length=0)
 assert all(
@@ -96,8 +96,8 @@ assert all(
 plt.show()
 
 # %%
-# Coverage is promised on average over all stones. The rare grades at both ends are covered less
-# often, and :doc:`/gallery/groups_and_classes` does something about that.
+# The guarantee is an average over all stones. The sets cover the rare grades at both ends less often.
+# :doc:`/gallery/groups_and_classes` shows what you can do.
 
 coverage = orisk.metrics.class_coverage(truth[new], sets)
 print(dict(zip(grades, coverage.round(2).tolist(), strict=True)))

@@ -1,10 +1,10 @@
 """
-Groups and classes: what an average hides
-=========================================
+Groups and classes: more than an average
+========================================
 
 Students of ETH Zurich rated lectures from 1 to 5 stars (``InstEval`` of lme4). A simple model predicts the
-stars from semester and department, and its intervals miss one rating in five, as promised. But one in five
-*of which* ratings?
+stars from semester and department, and its sets miss one rating in five, as guaranteed. But *which* ratings
+do they miss?
 """
 
 import matplotlib.pyplot as plt
@@ -29,9 +29,9 @@ stars, department = table["y"].to_numpy()[rest], table["dept"].to_numpy()[rest]
 known, new = orisk.splitting.split_rows(len(rest), random_state=0)
 
 # %%
-# Three calibrations with the same rows and the same ``alpha``: one threshold for all, one for
-# each department, and one that holds for each true number of stars. The first two warn that they
-# hardly ever cover one star.
+# We calibrate three times with the same rows and the same ``alpha``: one threshold for all rows, one for each
+# department, and a guarantee for each true number of stars. The first two calibrations warn that their sets
+# hardly ever contain one star.
 
 settings = {"alpha": 0.2, "classes": [1, 2, 3, 4, 5]}
 one = orisk.RiskController(**settings).calibrate(proba[known], stars[known])
@@ -52,9 +52,9 @@ for name, sets in found.items():
     )
 
 # %%
-# On the left, each department before and after it got a threshold of its own. On the right, each
-# true number of stars. With one threshold for all, most of the harshest ratings are missed: they
-# are rare, and an average over all ratings does not mind.
+# The left picture shows each department, with a common threshold and with its own. The right picture shows
+# each true number of stars. With one threshold for all rows, most ratings with one star are missed. They are
+# rare, so they hardly change the average.
 
 
 def missed(sets, by):
@@ -89,7 +89,7 @@ for axes, name, by in zip(
 panels[0].set(
     ylabel="share missed",
     ylim=(0, 0.9),
-    title="One in five is missed, but not of every kind",
+    title="One in five is missed, but not in each department",
 )
 panels[0].legend(loc="upper left")
 panels[1].annotate(
@@ -106,14 +106,13 @@ assert np.ptp(missed(found["by department"], department[new])) < np.ptp(
 plt.show()
 
 # %%
-# Fairness between departments is nearly free: some get more labels, others fewer. A promise for
-# each true rating costs more, because the rating is not known when the interval is made, so every
-# interval must do for all of them. Where the promise may differ, ``alpha`` may too: ``alpha={1:
-# 0.1, 2: 0.2, ...}``.
+# The guarantee for each department costs almost nothing: some get more labels and others fewer. The guarantee
+# for each true rating costs more. The rating of a new row is unknown, so every set must be safe for all
+# ratings. You can give each rating its own ``alpha``: ``alpha={1: 0.1, 2: 0.2, ...}``.
 
 sizes = [
     found["by department"].size[department[new] == k].mean()
     for k in np.unique(department)
 ]
-print(f"labels in an interval, by department: {min(sizes):.1f} to {max(sizes):.1f}")
+print(f"labels in a set, by department: {min(sizes):.1f} to {max(sizes):.1f}")
 assert found["by stars"].size.mean() > found["by department"].size.mean()

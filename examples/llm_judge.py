@@ -2,13 +2,13 @@
 An LLM as judge: when to ask a person
 =====================================
 
-A language model that grades answers from 1 to 5 says one token, and behind it are log-probabilities of the
-others (``top_logprobs``). People graded some of the answers too. From both come intervals that hold the
-person's grade nine times in ten, and a rule for when the machine's verdict is enough.
+A language model grades answers from 1 to 5. It returns one token, and the log-probabilities of other tokens
+(``top_logprobs``). People graded some of the answers too. From both you get prediction sets that contain
+the person's grade nine times in ten, and a rule for when to ask a person.
 
-.. note:: The judgements are made up: ``llm_judgements.jsonl`` has the layout of an OpenAI-style response,
-   but the numbers in it were drawn at random by ``make_llm_judgements.py``, for a judge that is informative
-   and a little too sure of itself. No model was called, so take the method from here and not the numbers.
+.. note:: The judgements are artificial. ``llm_judgements.jsonl`` has the layout of an OpenAI-style response,
+   but ``make_llm_judgements.py`` drew its numbers at random, for a judge that is informative and a little
+   overconfident. No model was called, so use the method and not the numbers.
 """
 
 import json
@@ -31,8 +31,8 @@ first_token = [
 }
 
 # %%
-# :func:`~ordinalrisk.probabilities.from_logprobs` picks the ratings out of the candidates, leaves
-# out what is none, and lets the rest add up to one.
+# :func:`~ordinalrisk.probabilities.from_logprobs` takes the ratings from the candidate tokens, drops all
+# other tokens, and normalises the rest to sum to one.
 
 ratings = [1, 2, 3, 4, 5]
 proba = orisk.probabilities.from_logprobs(
@@ -42,11 +42,11 @@ said = np.array(
     [int(row["response"]["choices"][0]["message"]["content"]) for row in judged]
 )
 print(
-    f"the judge's own rating is the person's in {(said == person).mean():.0%} of the cases"
+    f"the judge's own rating is the person's in {(said == person).mean():.0%} of the answers"
 )
 
 # %%
-# Half of the answers that people graded calibrate, the other half shows whether it holds.
+# Half of the answers with a person's grade calibrate, and the other half checks the guarantee.
 
 known, new = orisk.splitting.split_rows(len(judged), random_state=0)
 controller = orisk.RiskController(alpha=0.1, classes=ratings).calibrate(
@@ -56,14 +56,13 @@ sets = controller.predict_set(proba[new])
 print(controller.guarantee())
 missed = orisk.metrics.risk(person[new], sets, confidence=0.95)
 print(
-    f"missed on the other half: {missed}, with {sets.size.mean():.2f} ratings in an interval"
+    f"missed on the other half: {missed}, with {sets.size.mean():.2f} ratings in a set"
 )
 assert missed.low < 0.1
 
 # %%
-# Every answer of the new half is a column, ordered by where its interval lies. Where the interval
-# is one rating or two the judge will do; where it is longer, a person should look. Crosses are
-# missed.
+# Each column is an answer of the second half, ordered by the position of its set. If the set has one or two
+# ratings, the judge is enough. If it has more, a person should look. Crosses are misses.
 
 order = np.lexsort([sets.size, sets.centroid])
 inside = sets.contains(person[new])[order]
@@ -82,12 +81,12 @@ axes.plot(x[inside], person[new][order][inside], ".", color=BLUE, markersize=4)
 axes.plot(x[~inside], person[new][order][~inside], "X", color=VERMILLION, markersize=6)
 axes.set(xlabel="answers", ylabel="rating", xticks=[], yticks=ratings)
 axes.set_title(
-    "One or two ratings (blue): the judge will do. Three (grey): ask a person"
+    "One or two ratings (blue): the judge is enough. Three (grey): ask a person"
 )
 plt.show()
 
 # %%
-# How many go to a person is a matter of ``alpha``, and one calibration has them all.
+# The number of answers that go to a person depends on ``alpha``. One calibration works for all values.
 
 for alpha in (0.05, 0.1, 0.15, 0.2):
     long = controller.predict_set(proba[new], alpha=alpha).size > 2

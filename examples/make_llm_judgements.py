@@ -1,8 +1,8 @@
-"""Write llm_judgements.jsonl: made-up judgements in the layout of an OpenAI-style chat completion.
+"""Write llm_judgements.jsonl: artificial judgements in the layout of an OpenAI-style chat completion.
 
-Each line is one judged answer: the response of the judge, asked for one token with its ``top_logprobs``, and
-the rating that a person gave. No model was called: ratings and log-probabilities are drawn at random, so that
-the judge is informative, a little too sure of itself, and sometimes has a candidate that is no rating.
+Each line is one answer: the response of the judge, one token with its ``top_logprobs``, and the rating of a
+person. No model was called. Ratings and log-probabilities are random, so that the judge is informative, a
+little overconfident, and sometimes has a candidate token that is not a rating.
 
     python examples/make_llm_judgements.py
 """
@@ -25,7 +25,7 @@ for i in range(ROWS):
     )
     logprobs = (
         logits - np.logaddexp.reduce(logits) + np.log(0.97)
-    )  # the rest goes to tokens that are no rating
+    )  # the rest goes to tokens that are not ratings
     tokens = [
         (str(rating), float(logprob))
         for rating, logprob in zip(RATINGS, logprobs, strict=True)

@@ -1,6 +1,7 @@
 """Write marriage_scores.xlsx: scores of an ordered logit for answers to a survey.
 
-The answers come with statsmodels. A workbook is a zip file of XML; this writes by hand what is needed of it.
+The answers are part of statsmodels. A workbook is a zip file of XML; this script writes the parts that are
+needed.
 """
 
 import zipfile

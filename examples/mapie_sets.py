@@ -1,10 +1,10 @@
 """
-Sets with holes: MAPIE's LAC and APS beside intervals
-=====================================================
+Sets with gaps: MAPIE's LAC and APS compared
+============================================
 
-General conformal methods for classification know nothing of an order among labels. On the same model and the
-same rows we calibrate two of them from `MAPIE <https://mapie.readthedocs.io>`__ and our intervals, all for a
-coverage of 90 %, and look at coverage, at size, and at whether a set can be said as "from .. to ..".
+General conformal methods for classification ignore the order of the labels. We calibrate two methods of
+`MAPIE <https://mapie.readthedocs.io>`__ and ``ordinalrisk`` on the same model and the same rows, all for a
+coverage of 90 %. We compare coverage, size, and how many sets have gaps.
 """
 
 import matplotlib.pyplot as plt
@@ -42,11 +42,11 @@ for score in ("lac", "aps"):
 controller = orisk.RiskController(alpha=0.1).calibrate(
     model.predict_proba(X[known]), clarity[known]
 )
-inside["intervals"] = controller.predict_set(model.predict_proba(X[new])).mask()
+inside["ordinalrisk"] = controller.predict_set(model.predict_proba(X[new])).mask()
 
 # %%
-# A set has a hole if it holds fewer grades than lie from its first to its last. Told to a person
-# as "from .. to ..", it takes that whole span.
+# A set has a gap if it skips a grade between its first and its last. If you report it as "from .. to ..", you
+# report the whole span.
 
 span = {
     name: 8 - held[:, ::-1].argmax(axis=1) - held.argmax(axis=1)
@@ -58,7 +58,7 @@ found = pd.DataFrame(
             "coverage": held[np.arange(len(new)), clarity[new]].mean(),
             "labels in a set": held.sum(axis=1).mean(),
             "from first to last": span[name].mean(),
-            "share with a hole": (held.sum(axis=1) < span[name]).mean(),
+            "share with a gap": (held.sum(axis=1) < span[name]).mean(),
         }
         for name, held in inside.items()
     }
@@ -66,33 +66,32 @@ found = pd.DataFrame(
 found.T.round(3)
 
 # %%
-# All cover what they should; APS covers more because MAPIE, unless told otherwise, always
-# includes the label that crosses the line. LAC makes the smallest sets there are *if the
-# probabilities are right*. Those of a forest are noisy, with small peaks here and there, and LAC
-# follows each of them. An interval has to take what lies between, so it does not chase peaks, and
-# on these stones it needs no more labels.
+# All methods reach the coverage. APS covers more because MAPIE by default includes the label that crosses the
+# line. LAC gives the smallest sets *if the probabilities are right*. The probabilities of a forest are noisy,
+# with small peaks, and LAC follows each of them. Our sets must include everything between two peaks, so they
+# do not follow noise. On these stones they need no more labels.
 
 assert found.loc["coverage"].min() > 0.885
 assert (
-    found.loc["labels in a set", "intervals"]
+    found.loc["labels in a set", "ordinalrisk"]
     <= found.loc["labels in a set", "MAPIE lac"]
 )
 assert (
-    found.loc["share with a hole", "intervals"]
+    found.loc["share with a gap", "ordinalrisk"]
     == 0
-    < found.loc["share with a hole", "MAPIE lac"]
+    < found.loc["share with a gap", "MAPIE lac"]
 )
 
 # %%
-# Twelve stones whose LAC set has a hole, and their intervals.
+# Twelve stones with a gap in their LAC set, and their sets from ``ordinalrisk``.
 
-lac, interval = inside["MAPIE lac"], inside["intervals"]
+lac, ours = inside["MAPIE lac"], inside["ordinalrisk"]
 chosen = np.flatnonzero(lac.sum(axis=1) < span["MAPIE lac"])[:12]
 figure, axes = plt.subplots(figsize=(7.2, 4.4), layout="constrained")
 for row, stone in enumerate(chosen):
     for k in np.flatnonzero(lac[stone]):
         axes.barh(row, 0.8, left=k - 0.4, height=0.55, color=ORANGE)
-    first, last = np.flatnonzero(interval[stone])[[0, -1]]
+    first, last = np.flatnonzero(ours[stone])[[0, -1]]
     axes.barh(
         row,
         last - first + 0.9,
@@ -108,11 +107,11 @@ axes.set(
     yticks=[],
     xlim=(-0.6, 7.6),
     ylabel="stones",
-    title="Twelve sets with a hole, and the intervals instead",
+    title="Twelve sets with a gap, and the sets without gaps",
 )
 key = [
     Patch(color=ORANGE, label="LAC"),
-    Patch(facecolor="none", edgecolor=BLUE, lw=2, label="interval"),
+    Patch(facecolor="none", edgecolor=BLUE, lw=2, label="set"),
 ]
 key.append(
     Line2D(

@@ -2,9 +2,9 @@
 Retina grades: severe ones weigh more
 =====================================
 
-A network grades photographs of retinas, from no retinopathy to proliferative. Overlooking a severe case does
-more harm than overlooking a mild one, so a miss gets a weight by the true grade. With as many labels in the
-intervals as before, more of the severe cases are covered.
+A network grades photographs of retinas, from no retinopathy to proliferative retinopathy. A missed severe
+case does more harm than a missed mild one, so each true grade gets a weight. With the same mean number of
+labels, the sets then cover more of the severe cases.
 
 The scores are logits of a ResNet-34 for the 520 photographs of RetinaMNIST (MedMNIST v2, CC BY 4.0) that it
 was not trained on.
@@ -25,8 +25,8 @@ calibration, test = orisk.splitting.split_rows(len(scores), random_state=1)
 print(dict(zip(names, np.bincount(grade).tolist(), strict=True)))
 
 # %%
-# Two calibrations on the same photographs: in one every miss counts the same, in the other the
-# upper grades count up to four times. Weights are divided by the largest, so that ``alpha`` is a
+# We calibrate twice on the same photographs. In one calibration every miss has the same weight, in the other
+# the upper grades have up to four times the weight. Weights are divided by the largest one, so ``alpha`` is a
 # share of the worst miss.
 
 rows = proba[calibration], grade[calibration]
@@ -37,9 +37,8 @@ weighted = orisk.RiskController(
 print(weighted.guarantee())
 
 # %%
-# The two ``alpha`` measure different things. To compare like with like, let both spend the same
-# number of labels: :func:`~ordinalrisk.alpha_for_size` finds the ``alpha`` at which intervals
-# have a given size on average.
+# The two values of ``alpha`` measure different things. For a fair comparison, both get the same number of
+# labels: :func:`~ordinalrisk.alpha_for_size` finds the ``alpha`` at which sets have a given size on average.
 
 severe_first = weighted.predict_set(proba[test])
 equal = plain.predict_set(
@@ -48,11 +47,11 @@ equal = plain.predict_set(
 )
 for name, sets in (("equal weights", equal), ("severe first", severe_first)):
     risk = orisk.metrics.risk(grade[test], sets, weighted.loss, confidence=0.95)
-    print(f"{name}: {sets.size.mean():.2f} labels in an interval, weighted loss {risk}")
+    print(f"{name}: {sets.size.mean():.2f} labels in a set, weighted loss {risk}")
 
 # %%
-# The labels went to where the weight is. The mild grade, whose misses count least, pays for most
-# of it.
+# The weights move labels to the grades with the largest weights. The mild grade has the lowest weight and
+# loses most of them.
 
 before, after = (
     orisk.metrics.class_coverage(grade[test], sets) for sets in (equal, severe_first)
@@ -88,7 +87,7 @@ axes.set_xticks(
 axes.set(
     ylabel="share covered",
     ylim=(0, 1),
-    title="The same number of labels, spent on the severe grades",
+    title="The same number of labels, more of them for severe grades",
 )
 severe = grade[test] >= 3
 assert (
@@ -99,7 +98,7 @@ assert (before - after).argmax() == 1
 plt.show()
 
 # %%
-# Few photographs are proliferative, so its two dots are rough. The command line tells the same
-# story from a file, without any Python: ``examples/retina_grader.sh``.
+# Few photographs are proliferative, so its two dots are imprecise. You can do the same with the command line
+# from a file, without Python: ``examples/retina_grader.sh``.
 
 print(f"{(grade[test] == 4).sum()} proliferative photographs in the test half")

@@ -1,10 +1,11 @@
 """
-A scikit-learn pipeline that answers with intervals
-===================================================
+A scikit-learn pipeline that predicts sets
+==========================================
 
-Before the election of 1996 a survey asked 944 Americans where they stand between the two parties, on a scale
-of seven steps. We predict the step from a table of mixed columns with an ordinary scikit-learn pipeline, and
-put the pipeline into :class:`~ordinalrisk.OrdinalRiskClassifier`, which answers with an interval of steps.
+Before the election of 1996 a survey asked 944 Americans for their position between the two parties, on a
+scale of seven steps. We predict the step from a table of mixed columns with an ordinary scikit-learn
+pipeline. :class:`~ordinalrisk.OrdinalRiskClassifier` wraps the pipeline and predicts a set of neighbouring
+steps.
 """
 
 import matplotlib.pyplot as plt
@@ -33,10 +34,9 @@ X = survey[numbers].assign(
 X.head(3)
 
 # %%
-# The labels are text, and sorted as text "independent" would come first. So their order is named:
-# ``classes=scale``. All else is as with any classifier. ``fit`` trains the pipeline on some of
-# its rows and calibrates on the others; ``alpha=0.2`` allows one interval in five to miss the
-# respondent's own answer.
+# The labels are text, and in alphabetical order "independent" would come first. So we pass the order:
+# ``classes=scale``. Everything else works as with any classifier. ``fit`` trains the pipeline on some of its
+# rows and calibrates on the others; ``alpha=0.2`` allows one set in five to miss the true answer.
 
 columns = make_column_transformer(
     (StandardScaler(), numbers), (OneHotEncoder(), ["vote", "place"])
@@ -53,19 +53,18 @@ print(model.guarantee())
 sets.to_pandas(index=X_test.index).join(X_test[["selfLR", "vote"]]).head()
 
 # %%
-# On the respondents that were kept aside, the share of misses agrees with what was promised. The
-# single label that the pipeline would have given is wrong far more often.
+# On the test respondents, the share of misses agrees with the guarantee. The single label of the pipeline is
+# wrong far more often.
 
 missed = orisk.metrics.risk(y_test, sets, confidence=0.95)
 wrong = (model.predict(X_test) != y_test).mean()
-print(f"intervals that miss: {missed}, of {sets.size.mean():.1f} steps on average")
+print(f"sets that miss: {missed}, of {sets.size.mean():.1f} steps on average")
 print(f"single labels that are wrong: {wrong:.2f}")
 assert missed.low < 0.2 < wrong
 
 # %%
-# Each respondent of the test set is one column here, ordered by where the interval lies. Most
-# intervals end on one side of the middle: what the model is sure of is the party, and what it
-# leaves open is how strongly.
+# Each column is a respondent of the test rows, ordered by the position of the set. Most sets end on one side
+# of the middle: the model is sure of the party and unsure how strongly the respondent supports it.
 
 position = np.array([scale.index(answer) for answer in y_test])
 order = np.lexsort([sets.size, sets.centroid])
@@ -91,20 +90,20 @@ axes.set_yticks(range(7), scale)
 axes.text(
     0.02,
     0.95,
-    "grey: interval\nblue: answer inside\nred: missed",
+    "grey: set\nblue: answer in the set\nred: miss",
     transform=axes.transAxes,
     va="top",
 )
 axes.set(
-    xlabel="respondents", xticks=[], title="Sure of the party, open about how strongly"
+    xlabel="respondents", xticks=[], title="Sure of the party, unsure how strongly"
 )
 one_side = (sets.upper_index < 4) | (sets.lower_index > 2)
 assert one_side.mean() > 0.5
 plt.show()
 
 # %%
-# A pipeline that is trained already stays as it is in a ``FrozenEstimator``. Then every row that
-# it has not seen goes into the calibration.
+# A trained pipeline stays unchanged in a ``FrozenEstimator``. Then ``fit`` uses all rows that you pass for
+# the calibration.
 
 X_model, X_calibration, y_model, y_calibration = train_test_split(
     X_train, y_train, test_size=0.4, random_state=0

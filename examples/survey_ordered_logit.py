@@ -2,10 +2,10 @@
 Survey answers: an error of a fifth of a rating
 ===============================================
 
-6,366 women rated their marriage from very poor (1) to very good (5) and answered eight other questions (Fair
-1978; the table comes with statsmodels). An ordered logit predicts the rating from the other answers. Being
-off by one rating is less bad than by three, so here a miss costs its distance, and the promise is in the
-units of the survey: on average at most a fifth of a rating.
+6,366 women rated their marriage from very poor (1) to very good (5) and answered eight other questions
+(Fair 1978; the table is part of statsmodels). An ordered logit predicts the rating from the other answers.
+An error of one rating is less bad than one of three. So a miss costs its distance here, and the guarantee
+is in ratings: on average at most a fifth of a rating.
 """
 
 import matplotlib.pyplot as plt
@@ -28,8 +28,8 @@ proba = np.asarray(model.predict(X))
 print(model.params.round(2).to_string())
 
 # %%
-# ``normalize=False`` keeps the distances as they are: 1 is one rating. ``alpha=0.2`` then reads
-# as it is said.
+# ``normalize=False`` keeps the distances as they are: 1 is one rating. So ``alpha=0.2`` is a fifth of a
+# rating.
 
 controller = orisk.RiskController(
     orisk.DivergenceLoss(normalize=False), alpha=0.2, classes=[1, 2, 3, 4, 5]
@@ -38,26 +38,25 @@ sets = controller.predict_set(proba[test])
 print(controller.guarantee())
 
 # %%
-# On the women who took no part in training or calibration:
+# The result on test rows, which were used neither for training nor for calibration:
 
 distance = orisk.metrics.risk(rating[test], sets, controller.loss, confidence=0.95)
 print(
-    f"off by {distance} ratings on average, with {sets.size.mean():.2f} ratings in an interval"
+    f"off by {distance} ratings on average, with {sets.size.mean():.2f} ratings in a set"
 )
 assert distance.low < 0.2
 sets.to_pandas().value_counts(["lower", "upper"]).rename("women").to_frame()
 
 # %%
-# How much would another promise cost? One calibration answers for every ``alpha``.
+# Other values of ``alpha`` need more or fewer labels. One calibration works for all of them.
 
 for alpha in (0.05, 0.1, 0.2, 0.3):
     size = controller.predict_set(proba[test], alpha=alpha).size
-    print(f"alpha {alpha:4}: {size.mean():.2f} ratings in an interval")
+    print(f"alpha {alpha:4}: {size.mean():.2f} ratings in a set")
 
 # %%
-# A fifth of a rating is an average over all women. Most of them are content, and their intervals
-# are near the top of the scale. The few who rated their marriage low are the ones whose answer is
-# missed, and by more.
+# A fifth of a rating is an average over all women. Most of them rate their marriage as good, and their sets
+# are near the top of the scale. The sets of the few women with a low rating miss more often, and by more.
 
 axes = orisk.plots.plot_stratum_risks(
     rating[test], sets, controller.loss, by=rating[test], alpha=0.2
@@ -65,16 +64,15 @@ axes = orisk.plots.plot_stratum_risks(
 axes.set(
     xlabel="true rating",
     ylabel="mean distance in ratings",
-    title="0.2 of a rating on average, far more for unhappy marriages",
+    title="0.2 of a rating on average, much more for unhappy marriages",
 )
 plt.show()
 by_rating = orisk.metrics.class_risk(rating[test], sets, controller.loss)
 assert by_rating[0] > 0.2 > by_rating[4]
 
 # %%
-# If that is not what you want, ask for the promise in each true class, with
-# ``condition_on="label"``. It costs labels, since the rating is not known when the interval is
-# made; :doc:`/gallery/groups_and_classes` has more.
+# If you need more, use a guarantee for each true class with ``condition_on="label"``. It costs labels,
+# because the rating of a new row is unknown; see :doc:`/gallery/groups_and_classes`.
 
 each = orisk.RiskController(
     controller.loss, alpha=0.2, classes=[1, 2, 3, 4, 5], condition_on="label"
@@ -85,5 +83,5 @@ print(
     "distance by rating:",
     orisk.metrics.class_risk(rating[test], longer, controller.loss).round(2),
 )
-print(f"ratings in an interval: {longer.size.mean():.2f}")
+print(f"ratings in a set: {longer.size.mean():.2f}")
 assert longer.size.mean() > sets.size.mean()

@@ -2,15 +2,14 @@
 Two eyes of a patient
 =====================
 
-Two photographs of one patient are not two independent cases: where the network fails on one eye, it tends to
-fail on the other. So patients, not photographs, are what is divided, calibrated with and promised something
-about.
+Two photographs of one patient are not independent: if the network fails on one eye, it often fails on the
+other. So you should split by patient, calibrate by patient, and get a guarantee for a new patient.
 
 .. note:: The scores of 12,316 photographs are those that the authors of the paper released at
    `github.com/yx8njit/ordinal-conformal-risk-control
    <https://github.com/yx8njit/ordinal-conformal-risk-control>`__. They are not part of this project. To run
-   the example, put them into a folder ``paper_scores`` as ``diabetic_retinopathy.csv``, and name the folder
-   around it in ``ORDINALRISK_DATA``. Where they are absent, this page is shown without its results.
+   the example, put them into a folder ``paper_scores`` as ``diabetic_retinopathy.csv``, and set
+   ``ORDINALRISK_DATA`` to the folder above it. Without them, this page shows no results.
 """
 
 import os
@@ -34,9 +33,9 @@ patient = (
 print(f"{len(table):,} photographs of {len(np.unique(patient)):,} patients")
 
 # %%
-# :func:`~ordinalrisk.splitting.split_rows` with ``clusters`` never separates the eyes of a patient: a half
-# that calibrates, a half that tests. ``calibrate`` gets the patients too. Its promise is then for
-# the mean loss of a new patient.
+# :func:`~ordinalrisk.splitting.split_rows` with ``clusters`` keeps both eyes of a patient in the same half:
+# one half calibrates, the other tests. ``calibrate`` gets the patients too. The guarantee is then about the
+# mean loss of a new patient.
 
 calibration, test = orisk.splitting.split_rows(
     len(table), clusters=patient, random_state=0
@@ -50,19 +49,19 @@ sets = controller.predict_set(proba[test])
 print(controller.guarantee())
 
 # %%
-# So the check counts patients: first the mean over the eyes of each, then over patients.
+# So the check takes the mean over the eyes of each patient first, and then the mean over patients.
 
 missed = pd.Series(~sets.contains(grade[test])).groupby(patient[test])
 by_patient = missed.mean()
 error = 2 * by_patient.sem()
-print(f"mean loss of a patient: {by_patient.mean():.3f} (give or take {error:.3f})")
+print(f"mean loss of a patient: {by_patient.mean():.3f} ± {error:.3f}")
 assert by_patient.mean() - error < 0.1
 
 # sphinx_gallery_thumbnail_path = 'images/two_eyes.png'
 
 # %%
-# Does it matter? Look at the patients with both eyes in the test half. If the eyes had nothing to
-# do with each other, this many would have both missed; in truth it is more.
+# Does it matter? The picture shows the patients with both eyes in the test half. If the eyes were
+# independent, the sets would miss both eyes less often than they do.
 
 both = missed.sum()[missed.size() == 2]
 share = both.mean() / 2
@@ -87,10 +86,10 @@ assert counted[2] > 1.5 * independent[2]
 plt.show()
 
 # %%
-# A promise with confidence needs this most. With ``delta=0.1`` the risk is within ``alpha`` for
-# nine calibrations in ten, and how sure one can be depends on how many *independent* units there
-# are. Most patients have one photograph here, so little is lost by forgetting it; with hundreds
-# of rows of one person it decides, as :doc:`/guarantees` shows for lecturers.
+# A guarantee with confidence depends most on clusters. With ``delta=0.1`` the risk is at most ``alpha`` for
+# nine calibrations in ten. This depends on the number of *independent* units. Most patients have one
+# photograph here, so the difference is small. With hundreds of rows for each unit it is large, as
+# :doc:`/guarantees` shows for lecturers.
 
 confident = orisk.RiskController(alpha=0.1, delta=0.1, classes=range(5), random_state=0)
 confident.calibrate(

@@ -1,15 +1,15 @@
 r"""
-Why ``frontier`` is smallest
-============================
+Why ``frontier`` gives the smallest sets
+========================================
 
-Many growth rules keep the same promise. They differ in how many labels they spend. If the probabilities are
-right, the default, ``frontier``, has the smallest expected size of all intervals that hold the point label,
-at the risks that it attains. This page proves it, and checks it against every other rule there is on small
-examples.
+All growth rules keep the same guarantee, but they need different numbers of labels. The default is
+``frontier``. If the probabilities are right, its sets have the smallest expected size of all sets that
+contain the point label, at the risks that ``frontier`` attains. This page proves it, and checks it on small
+examples against every possible rule.
 
-Adding labels to an interval removes risk, and each label has a price of one. Buy where a label brings most.
-The catch: labels must be bought in order, outward from the point label, and a worthless one may stand before
-a valuable one. Then judge them together, by what they bring on average.
+Each label that you add to a set lowers the risk and makes the set larger by one. So you want to add the
+labels that lower the risk most. But you must add them in order, outwards from the point label, and a label
+of little value can come before a valuable one. The solution is to judge the two together, by their mean.
 """
 
 from itertools import product
@@ -21,21 +21,21 @@ import ordinalrisk as orisk
 from ordinalrisk.display.palette import BLUE, GREY, INK, MUTED, ORANGE
 
 # %%
-# One case
-# --------
+# One row
+# -------
 #
-# Write :math:`m` for the point label. For any cost table :math:`G` the model's expected loss of the interval
-# :math:`[l, u]` around it falls into a part on the left and one on the right:
+# Let :math:`m` be the point label. For any cost table :math:`G`, the expected loss of the set :math:`[l, u]`
+# under the model is the sum of a left and a right part:
 #
 # .. math::
 #    R(l, u) = H(l) + T(u), \quad H(l) = \sum_{i < l} p_i\, G[i, l], \quad
 #    T(u) = \sum_{i > u} p_i\, G[i, u]
 #
-# so that the sides can be looked at one by one. To the right, let :math:`S(k) = T(m) - T(m + k)` be the risk
-# that the first :math:`k` labels remove. Draw it against :math:`k`, and stretch a string over it: the least
-# **concave majorant** :math:`\hat S`. Its slope over the :math:`k`-th label is the level of that label.
-# Slopes never rise outwards, so they are levels indeed. Pooling neighbours while a later one is steeper
-# ("pool adjacent violators") finds them in one pass.
+# so each side can be treated on its own. To the right, let :math:`S(k) = T(m) - T(m + k)` be the risk that
+# the first :math:`k` labels remove. Draw :math:`S` against :math:`k`, and stretch a string over it. The
+# string is the least **concave majorant** :math:`\hat S`. Its slope over the :math:`k`-th label is the level
+# of this label. The slopes of a concave function never rise outwards, as levels require. One pass finds them:
+# merge neighbours as long as a later one is steeper ("pool adjacent violators").
 
 p = np.array([0.02, 0.12, 0.40, 0.08, 0.38])
 removed = np.cumsum([0, p[3], p[4]])
@@ -43,12 +43,13 @@ levels = orisk.FrontierGrowth().levels([p], loss="coverage")[0]
 print("levels:", levels.round(2))
 
 # %%
-# To the right of the point label 2 stand 0.08 and then 0.38. Together they are worth 0.46, so 0.23 each: that
-# is the level of both, and they join at once. To the left 0.12 and 0.02 join one by one.
+# To the right of the point label 2 are the probabilities 0.08 and 0.38. Together they remove 0.46, so 0.23
+# each. This is the level of both labels, and they join together. To the left, 0.12 and 0.02 join one by one.
 #
-# The paper's Algorithm 1 is greedy: it takes the better neighbour. Here this is label 1, for 0.12, since it
-# does not see the 0.38 behind the 0.08. Theorem 2 of the paper says that this gives the shortest interval for
-# any scores. It does where weighted probabilities fall off to both sides, but not here:
+# Algorithm 1 of the paper is greedy: it adds the better of the two neighbours. Here it adds label 1 with
+# 0.12, because it does not see the 0.38 behind the 0.08. Theorem 2 of the paper says that the greedy rule
+# gives the shortest set for any scores. This is true if the weighted probabilities fall to both sides, but
+# not here:
 
 paper = orisk.PaperGrowth().levels([p], loss="coverage")[0]
 for rule, found in (("frontier", levels), ("paper", paper)):
@@ -58,16 +59,16 @@ for rule, found in (("frontier", levels), ("paper", paper)):
         print(f"  {s[0]}..{s[-1]}  risk {1 - p[s].sum():.2f}")
 
 # %%
-# With three labels, ``frontier`` is down at a risk of 0.14 where the greedy rule still has 0.40.
+# With three labels, ``frontier`` has a risk of 0.14. The greedy rule still has 0.40.
 #
-# The picture: left, the labels to the right of the point label, with the string over the risk that they
-# remove. Right, six other cases and *every* rule that there is for them. Each case has its intervals around
-# the point label, a rule is one choice for each case, and each grey dot is one such rule.
+# The left picture shows the labels to the right of the point label, and the string over the risk that they
+# remove. The right picture shows six other rows and *every* possible rule for them. A rule chooses for each
+# row one set around its point label, and each grey dot is one rule.
 
 
 # How the picture is drawn
 def every_rule(proba, table, points):
-    """Mean risk and mean size of each way to choose an interval around the point label for each case."""
+    """Mean risk and mean size of each way to choose a set around the point label of each row."""
     risk, size = np.zeros(1), np.zeros(1)
     K = len(table)
     for p, m in zip(proba, points, strict=True):
@@ -125,73 +126,75 @@ right.text(1.6, 0.06, "frontier", color=BLUE)
 right.text(3.4, 0.36, "every rule", color=MUTED)
 right.text(2.5, 0.3, "paper", color=INK)
 _ = right.set(
-    title="No rule is below it", xlabel="labels in a set, on average", ylabel="risk"
+    title="No rule is below frontier",
+    xlabel="labels in a set, on average",
+    ylabel="risk",
 )
 
 # %%
 # The theorem
 # -----------
 #
-# Let the probabilities be right: given :math:`X`, the label has the distribution :math:`p(X)`. A *rule*
-# chooses for each case an interval that holds the point label :math:`m(X)`; it may toss coins, and need not
-# be nested or have a threshold. Its expected risk is :math:`E[R]`, its expected size :math:`E[N]`, with
-# :math:`N = u - l + 1`.
+# Assume that the probabilities are right: given :math:`X`, the label has the distribution :math:`p(X)`. A
+# *rule* chooses for each row a set that contains the point label :math:`m(X)`. It may choose at random, and
+# it need not be nested or have a threshold. Its expected risk is :math:`E[R]` and its expected size is
+# :math:`E[N]`, with :math:`N = u - l + 1`.
 #
-#    **Theorem.** *Let* :math:`\tau > 0`. *Of all rules, the intervals* :math:`C_\tau = \{j : e_j \ge \tau\}`
-#    *of* ``frontier`` *have the least* :math:`E[R] + \tau\, E[N]`. *Hence no rule with at most the same
-#    expected risk has a smaller expected size, and none with at most the same expected size has a smaller
-#    expected risk.*
+#    **Theorem.** *Let* :math:`\tau > 0`. *Of all rules, the sets* :math:`C_\tau = \{j : e_j \ge \tau\}`
+#    *of* ``frontier`` *have the smallest* :math:`E[R] + \tau\, E[N]`. *Hence no rule with at most the same
+#    expected risk has a smaller expected size, and no rule with at most the same expected size has a
+#    smaller expected risk.*
 #
-# **Proof.** Fix a case. Since :math:`R = H + T` and :math:`N = 1 + (m - l) + (u - m)`, both sides can be
-# minimised separately. On the right we look for the :math:`k` with the largest :math:`S(k) - \tau k`. Let
+# **Proof.** Fix a row. Since :math:`R = H + T` and :math:`N = 1 + (m - l) + (u - m)`, we can minimise each
+# side separately. On the right we look for the :math:`k` with the largest :math:`S(k) - \tau k`. Let
 # :math:`k^*` be the number of slopes of :math:`\hat S` that are at least :math:`\tau`. Slopes never rise, so
-# :math:`\hat S(k) - \tau k` does not fall up to :math:`k^*` and falls after it: its maximum is at
-# :math:`k^*`. There the slope changes, or the scale begins or ends, so the string touches: :math:`\hat S(k^*)
-# = S(k^*)`. For every :math:`k` therefore
+# :math:`\hat S(k) - \tau k` does not fall up to :math:`k^*` and falls after it. Its maximum is at
+# :math:`k^*`. There the slope changes, or the scale begins or ends, so the string touches the curve:
+# :math:`\hat S(k^*) = S(k^*)`. Hence, for every :math:`k`,
 #
 # .. math:: S(k) - \tau k \le \hat S(k) - \tau k \le \hat S(k^*) - \tau k^* = S(k^*) - \tau k^*
 #
-# and :math:`k^*` is how many labels :math:`C_\tau` has to the right of :math:`m`. The left side is the same.
-# So :math:`C_\tau` has the least :math:`R + \tau N` for every case, and by taking expectations, over cases
-# and coins, among all rules. Now let another rule have the expected risk :math:`r` and the expected size
-# :math:`s`. Then :math:`E[R] + \tau E[N] \le r + \tau s`, that is
+# and :math:`k^*` is the number of labels of :math:`C_\tau` to the right of :math:`m`. The left side works in
+# the same way. So :math:`C_\tau` has the smallest :math:`R + \tau N` for every row. Taking expectations over
+# rows and random choices, it has the smallest one of all rules. Now let another rule have the expected risk
+# :math:`r` and the expected size :math:`s`. Then :math:`E[R] + \tau E[N] \le r + \tau s`, that is
 #
 # .. math:: \tau\, (s - E[N]) \ge E[R] - r
 #
-# If its risk is at most ours, the right side is not negative, and so its size is not smaller. If its size is
-# at most ours, the left side is not positive, and so its risk is not smaller. ∎
+# If the risk of the other rule is at most ours, the right side is not negative, so its size is not smaller.
+# If its size is at most ours, the left side is not positive, so its risk is not smaller. ∎
 #
 # Blocks and ties
 # ---------------
 #
-# The theorem compares at the risks that ``frontier`` attains. It leaves some out only where the expected
-# risk jumps: where a positive share of the cases has a label at one and the same level, as with coarse
-# scores, or in a population of six cases. Asked for a risk inside the jump, ``frontier`` gives the lower
-# end, and a rule that lets in only some of the tied labels, even half a block, may be smaller than that.
-# But no rule beats a coin: the proof holds for :math:`\{j : e_j > \tau\}` with "at least" and "more than"
-# exchanged, so both ends of the jump have the same least :math:`E[R] + \tau E[N]`, and so has a rule that
-# tosses a coin between them. Hence, in full:
+# The theorem is about the risks that ``frontier`` attains. It does not attain every risk: the expected risk
+# jumps if a positive share of the rows has a label at the same level. This happens with coarse scores, or in
+# a population of six rows. If you ask for a risk inside a jump, ``frontier`` gives the lower end. A rule that
+# includes only some of the tied labels, even half a block, may then be smaller. But no rule is better than
+# choosing at random between the two ends. The proof also holds for :math:`\{j : e_j > \tau\}`, with "at
+# least" and "more than" exchanged. So both ends of the jump have the same smallest :math:`E[R] + \tau E[N]`,
+# and so has a random choice between them. In full:
 #
-# - with the coin, every risk from that of single labels down towards 0 is attained, with the least expected
-#   size;
-# - without it, the same holds where no level has a positive share of the cases, which is everywhere if levels
-#   have a continuous distribution. Blocks alone do no harm then: the labels of a block tie within one case,
-#   and it takes ties *across* cases to make a jump.
+# - With the random choice, ``frontier`` attains every risk from that of single labels down towards 0, with
+#   the smallest expected size.
+# - Without it, the same is true if no level is shared by a positive share of the rows, for example if levels
+#   have a continuous distribution. Blocks alone do no harm: the labels of a block tie within one row, and
+#   only ties *between* rows make a jump.
 #
-# The coin is ``randomize=True``. And as the theorem holds at every positive threshold, it holds at the one
-# that was calibrated, if that is positive.
+# ``randomize=True`` makes this random choice. The theorem holds for every positive threshold, so it also
+# holds for a calibrated threshold that is positive.
 #
-# Against every rule there is
-# ---------------------------
+# Check against every rule
+# ------------------------
 #
-# The dots of the picture again, now counted: fifty random populations of six cases, with random cost tables.
-# At every threshold of ``frontier``, no rule has a smaller :math:`E[R] + \tau E[N]`, and none with at most
-# its risk is smaller.
+# This checks fifty random populations of six rows, with random cost tables. At every threshold of
+# ``frontier``, no rule has a smaller :math:`E[R] + \tau E[N]`, and no rule with at most the same risk is
+# smaller.
 
 n_rules = 0
 for _ in range(50):
     table = np.zeros((5, 5))
-    for y in range(5):  # costs that never fall outwards
+    for y in range(5):  # costs never fall outwards
         table[y, y + 1 :] = np.cumsum(rng.integers(0, 4, 4 - y))
         table[y, :y] = np.cumsum(rng.integers(0, 4, y))[::-1]
     table[0, 4] += 1
@@ -204,23 +207,25 @@ for _ in range(50):
         if 0 < tau < np.inf:
             assert np.all(risk + tau * size >= our_risk + tau * our_size - 1e-9)
             assert size[risk <= our_risk + 1e-12].min() >= our_size - 1e-9
-print(f"{n_rules:,} rules, none of them better")
+print(f"{n_rules:,} rules, no better one found")
 
 # %%
-# A rule with coins is a mixture of rules without, so the first ``assert`` covers those too.
+# A rule that chooses at random is a mixture of rules that do not, so the first ``assert`` covers random rules
+# too.
 #
-# What is not claimed
-# -------------------
+# What the theorem does not say
+# -----------------------------
 #
-# - *With wrong probabilities any rule can win.* The theorem is about right ones. With those of a model
-#   ``frontier`` is the natural bet, and :func:`~ordinalrisk.compare` tells which rule is smallest on your
-#   rows. The promise on the risk needs no right probabilities, and holds for all rules.
-# - *The point label is given.* Intervals that need not hold it can be shorter. But the shortest ones of
-#   different risks need not be nested, and without nesting there is no promise.
+# - *If the probabilities are wrong, any rule can be the best.* The theorem assumes that they are right. With
+#   the probabilities of a model, ``frontier`` is a good first choice, and :func:`~ordinalrisk.compare`
+#   measures which rule is smallest on your rows. The guarantee holds for all rules, also if the probabilities
+#   are wrong.
+# - *The point label is fixed.* Sets that need not contain it can be smaller. But the smallest sets at
+#   different risks need not be nested, and the guarantee needs nested sets.
 #   ``orisk.FrontierGrowth(point="bayes")`` grows from another label.
-# - *It is smallest on average.* Clear cases get few labels and unclear ones many, and the risk is not the
-#   same for each. For more even risks there is ``"adaptive"``.
-# - *Size is counted in labels.* On a scale in years or euros, a label may be wider than another.
-# - *For distances there is nothing to pool.* With ``"divergence"`` of power 1 or more and equal steps, risk
-#   falls ever more slowly outwards, all blocks are single labels, and the greedy *order* is right as well
-#   (Algorithm 3). What still differs is the level, and with it how labels are shared out among cases.
+# - *The sets are smallest on average.* Rows with a clear answer get few labels and unclear ones many, and the
+#   risk differs between rows. For more even risks use ``"adaptive"``.
+# - *Size is the number of labels.* On a scale in years or euros, one label can span more than another.
+# - *For distances there is no merging.* With ``"divergence"`` of power 1 or more and equal steps, each
+#   further label removes less risk than the one before. All blocks are single labels, and the greedy *order*
+#   is right too (Algorithm 3). Only the levels differ, and so does the number of labels of each row.

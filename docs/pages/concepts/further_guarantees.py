@@ -1,11 +1,12 @@
 r"""
-What each further guarantee adds
-================================
+Which further guarantees there are
+==================================
 
-The plain promise is a mean over cases and over calibrations (:doc:`/concepts/promise`). Someone will ask
-about a part of it: this calibration, my hospital, the severe cases, next year. For each such question there
-is an option that changes *what is averaged over*, and each has its price in labels, or in rows. This page is
-the map; :doc:`/guarantees` goes through each on real data, with code, tables and the theorem behind it.
+The standard guarantee is a mean over rows and over calibrations (:doc:`/concepts/promise`). You may need
+more: a guarantee for your one calibration, for your hospital, for severe cases or for next year. For each
+of these there is an option. It changes *what the mean is taken over*, and it costs labels or needs more
+rows. This page gives an overview. :doc:`/guarantees` shows each option on real data, with code, tables and
+the theorem behind it.
 
 .. list-table::
    :header-rows: 1
@@ -13,44 +14,44 @@ the map; :doc:`/guarantees` goes through each on real data, with code, tables an
 
    * - question
      - option
-     - what is averaged over
+     - mean over
      - what it costs
-   * - Does it hold for the calibration I have?
+   * - Does it hold for my calibration?
      - ``delta=0.1``
-     - new cases only; calibrations hold it with probability 0.9
+     - new rows only; it holds for a calibration with probability 0.9
      - some labels, fewer with more rows
-   * - For each hospital?
+   * - Does it hold for each hospital?
      - ``groups=``
-     - new cases of one group
+     - new rows of one group
      - rows in each group; labels move between groups
-   * - For each severity?
+   * - Does it hold for each true class?
      - ``condition_on="label"``, ``alpha={..}``
-     - new cases of one true class
+     - new rows of one true class
      - rows in each class, some labels
-   * - Several rows of one patient?
+   * - Are there several rows of one patient?
      - ``clusters=``
      - new patients, each by the mean of its rows
      - fewer units, so larger sets
-   * - New cases of other kinds?
+   * - Are the new rows of other kinds?
      - ``sample_weight=``
-     - cases of the new population
+     - rows of the new population
      - ratios must be known or estimated; rows count less
-   * - Other shares of the classes?
+   * - Do the shares of the classes change?
      - ``class_ratios=``
-     - cases of the new population
+     - rows of the new population
      - the same
-   * - Do cases change all the time?
+   * - Do the rows change all the time?
      - :class:`~ordinalrisk.OnlineRiskController`
-     - time: the mean over the sets handed out so far
-     - true labels, soon after; it lags behind
-   * - Is it still kept?
+     - time: all sets returned so far
+     - true labels, soon after; it reacts with a delay
+   * - Does it still hold?
      - :class:`~ordinalrisk.RiskMonitor`
-     - nothing; it watches, and raises an alarm
+     - nothing; it monitors, and raises an alarm
      - true labels
    * - Are the scores coarse?
      - ``randomize=True``
-     - new cases, calibrations and a coin
-     - equal cases may get unequal sets
+     - new rows, calibrations and a random choice
+     - equal rows may get different sets
 """
 
 import json
@@ -67,13 +68,13 @@ import ordinalrisk as orisk
 from ordinalrisk.display.palette import BLUE, GREY, INK, MUTED, ORANGE
 
 # %%
-# What they change, and what it costs
-# -----------------------------------
+# What the options change, and what they cost
+# -------------------------------------------
 #
-# The numbers are those that were measured for :doc:`/guarantees`, on photographs of retinas, diamonds,
-# ratings of lecturers and a survey. For each question the picture takes the risk that the question is
-# *about*, as a multiple of ``alpha``: that of the worst group, of the worst class, of the unluckiest tenth of
-# calibrations, of the rows after a change.
+# The picture uses the numbers of :doc:`/guarantees`, measured on photographs of retinas, diamonds, ratings of
+# lecturers and a survey. For each question it shows the risk in question as a multiple of ``alpha``: the risk
+# of the worst group, of the worst class, of the unluckiest tenth of calibrations, or of the rows after a
+# change.
 
 # How the picture is drawn
 measured = json.loads(Path("../../guarantees/numbers.json").read_text(encoding="utf-8"))
@@ -95,7 +96,7 @@ def unlucky(way):
 
 
 def worst(strata, way):
-    """The highest risk of a group or class; the last entry is all of them together."""
+    """The highest risk of a group or class; the last entry is for all rows."""
     return max(one[way]["risk"]["mean"] for one in strata[:-1]), strata[-1][way]["size"]
 
 
@@ -155,7 +156,7 @@ figure, (left, right) = plt.subplots(
     1, 2, figsize=(8.4, 4.2), sharey=True, width_ratios=[1.7, 1], layout="constrained"
 )
 figure.suptitle(
-    "Each option brings the risk it is about to alpha; most cost labels",
+    "Each option lowers the risk in question to about alpha; most cost labels",
     x=0.01,
     ha="left",
 )
@@ -179,21 +180,21 @@ right.set(xlabel="labels in a set, on average")
 right.tick_params(axis="y", length=0)
 
 # %%
-# Without the option, the orange dot, the risk in question is above ``alpha``: in the first four lines
-# although the plain promise is kept, in the next three because the cases are no longer those of the
-# calibration. With it, the blue dot, it is at ``alpha`` or close by. The last line is the other way round:
-# coarse scores leave risk unused, and a coin turns it into smaller sets.
+# Orange dots show the risk without the option. It is above ``alpha``. In the first four lines the standard
+# guarantee holds anyway, because it is about another mean. In the next three lines the new rows differ from
+# the calibration rows. Blue dots show the risk with the option, at ``alpha`` or close to it. The last line is
+# the opposite case: coarse scores leave risk unused, and a random choice uses it for smaller sets.
 
 for name, risk, kept, _, _ in rows[:-1]:
     assert kept < min(risk, 1.1), name
 assert rows[-1][4] < rows[-1][3]
 
 # %%
-# What a controller says
-# ----------------------
+# What a controller reports
+# -------------------------
 #
-# Every controller states in words what it promises, and on which condition. Here on a survey in which women
-# rated their marriage, with how religious they are as the group.
+# Every controller states its guarantee and the condition for it. Here is the survey in which women rated
+# their marriage. The groups are how religious they are.
 
 answers = fair.load_pandas().data
 rating = answers.pop("rate_marriage").to_numpy().astype(int)
@@ -223,13 +224,14 @@ by_class = orisk.RiskController(alpha=0.1, condition_on="label", classes=scale)
 print(by_class.calibrate(proba, y).guarantee())
 
 # %%
-# Which to take
-# -------------
+# Which option to use
+# -------------------
 #
-# Start from the person who will ask, and take only what they ask for: every option splits the rows or holds
-# back more, and few rows make wide sets. An auditor asks for ``delta``. A doctor asks for classes. Whoever
-# serves several sites asks for groups. ``clusters`` is not a matter of taste: use it whenever rows come in
-# bunches. Weights and online control answer a population that differs, and don't help where it doesn't.
+# Start from the people who use the sets, and add only what they need. Every option splits the rows or
+# reserves more of the budget, and with few rows the sets get large. An auditor needs ``delta``. A doctor
+# needs a guarantee for each class. If you serve several sites, you need groups. If several rows come from one
+# unit, such as a patient, you always need ``clusters``. Weights and online control are for a population that
+# changes; without a change they do not help.
 #
-# Options combine where a theorem covers both, and are refused where none does, with the list of what is
-# possible. In depth, in this order: :doc:`/guarantees`.
+# You can combine options if a theorem covers the combination. Other combinations raise an error that lists
+# what is possible. :doc:`/guarantees` describes the options in the same order.

@@ -1,15 +1,17 @@
 r"""
-How an interval grows
-=====================
+How a set grows
+===============
 
-The interval of a case starts at one label and grows. What decides the order is a number for each label, its
-**level** :math:`e_j`. The point label has an infinite one, and outwards levels never rise. The interval at
-the threshold :math:`\tau` holds every label whose level is at least that:
+The set of a row starts at one label, the **point label**, and grows. Each label :math:`j` has a number, its
+**level** :math:`e_j`, and labels join in the order of their levels. The point label has an infinite level.
+Going outwards from it, levels never rise. The set at the threshold :math:`\tau` contains every label with a
+level of at least :math:`\tau`:
 
 .. math:: C_\tau(x) = \{ j : e_j(x) \ge \tau \}
 
-Lower the threshold and labels join, one after the other, until all are in. So whatever the model says, the
-set is an interval, holds the point label, and only ever grows: conditions C1, C2 and C3 of the paper.
+If you lower the threshold, labels join one after the other until the set is the full scale. So the set is
+always an interval, always contains the point label, and only grows. These are the conditions C1, C2 and C3
+of the paper.
 """
 
 import matplotlib.pyplot as plt
@@ -21,8 +23,8 @@ import ordinalrisk as orisk
 from ordinalrisk.display.palette import BLUE, FAINT, GREY, MUTED, ORANGE
 
 # %%
-# A network graded photographs of retinas from no diabetic retinopathy to a proliferative one. Here is one
-# that it finds hard.
+# A network graded photographs of retinas, from no diabetic retinopathy to proliferative retinopathy. The
+# network is unsure about this photograph.
 
 grades = ["none", "mild", "moderate", "severe", "proliferative"]
 scores = pd.read_csv("../../scores/retinamnist.csv.gz")
@@ -33,10 +35,11 @@ levels = orisk.FrontierGrowth().levels(case, loss="coverage")[0]
 print(pd.DataFrame({"probability": case[0], "level": levels}, index=grades).round(3))
 
 # %%
-# Under the coverage loss a label removes its own probability from the risk, so most levels are just that.
-# Look at the left end: *none* is worth more than *mild*, which stands in its way. An interval can't skip
-# *mild*, so the two join together, at the mean of what they bring. That is the whole trick of ``frontier``,
-# the default rule; :doc:`/concepts/frontier` proves in which sense nothing is smaller.
+# With the coverage loss, adding a label lowers the risk by the probability of this label. So the level of
+# most labels is their probability. The left end is different: *none* is more probable than *mild*, but a set
+# cannot skip *mild*. So the two labels join together, and the level of both is their mean probability. This
+# is how ``frontier`` works, the default rule. :doc:`/concepts/frontier` shows in what sense no other rule
+# gives smaller sets.
 
 steps = np.unique(levels)[::-1]  # from the point label alone to the full scale
 
@@ -74,14 +77,14 @@ axes.set(xlim=(-0.5, 5.1), ylim=(-0.33, 0.53), xticks=[], yticks=[0, 0.2, 0.4])
 axes.spines["bottom"].set_visible(False)
 
 # %%
-# Grey bars are the model's probabilities, blue lines the levels, orange bars the interval after each step.
-# Five labels could take five steps; here two join at once, and it takes four.
+# Grey bars are the probabilities of the model, blue lines are the levels, and orange bars are the set after
+# each step. Two of the five labels join together, so there are four steps instead of five.
 
 assert levels[0] == levels[1]
 assert len(steps) == 4
 
 # %%
-# The same as a film: start it, or step through it with the buttons.
+# The same as an animation. Start it, or use the buttons to go step by step.
 
 # How the picture is drawn
 film, stage = plt.subplots(figsize=(5.6, 2.8), dpi=80, layout="constrained")
@@ -93,7 +96,7 @@ thresholds = np.linspace(0.48, 0.04, 12)
 
 
 def draw(tau):
-    """The interval at one threshold."""
+    """Draw the set at one threshold."""
     for bar, level in zip(bars, levels, strict=True):
         bar.set_color(BLUE if level >= tau else FAINT)
     line.set_ydata([tau, tau])
@@ -104,12 +107,13 @@ animation = FuncAnimation(film, draw, frames=thresholds, interval=500)
 film.canvas.draw()
 
 # %%
-# One threshold for all cases
-# ---------------------------
+# One threshold for all rows
+# --------------------------
 #
-# Levels of different cases are on one scale. So one number, found once on the calibration rows, cuts all of
-# them: :doc:`/concepts/threshold`. A case that is clear to the model has low levels everywhere but at its
-# point label, and keeps few labels. An unclear one has several high levels, and keeps more.
+# The levels of all rows are on the same scale. So a single threshold, found on the calibration rows, works
+# for every row: :doc:`/concepts/threshold`. If the model is sure about a row, all levels except that of the
+# point label are low, and the set has few labels. If the model is unsure, several levels are high, and the
+# set has more labels.
 
 controller = orisk.RiskController(alpha=0.1, classes=grades)
 controller.calibrate(proba[100:], y[100:])
@@ -120,7 +124,7 @@ print(controller.predict_set(proba[54:58]))
 # Four rules
 # ----------
 #
-# A growth rule is nothing but a way to give levels. It sees the probabilities and the loss, never ``alpha``.
+# A growth rule computes the levels. It uses the probabilities and the loss, and never ``alpha``.
 #
 # .. list-table::
 #    :header-rows: 1
@@ -129,26 +133,27 @@ print(controller.predict_set(proba[54:58]))
 #    * - rule
 #      - the level of a label
 #    * - ``"frontier"``
-#      - the risk that it removes, averaged over the labels that join with it. If the probabilities are right,
-#        sets have the smallest expected size of all intervals that hold the point label, at the risks that
-#        the rule attains
+#      - the risk that the label removes, averaged over the labels that join with it. If the probabilities are
+#        right, no other sets that contain the point label have a smaller expected size at the risks that the
+#        rule attains
 #    * - ``"adaptive"``
-#      - the model's own risk of the interval before it joins, in the same order: the risk of single cases is
-#        more even (the paper's oracle, Section 2.3.1 and Eq. 10)
+#      - the model's estimate of the risk of the set before the label joins, in the order of ``"frontier"``.
+#        The risk varies less from row to row (the oracle of the paper, Section 2.3.1 and Eq. 10)
 #    * - ``"paper"``
-#      - the paper's, with the neighbour that removes more joining first (Algorithms 1 and 3). On a tie the
-#        right one joins under a weighted loss, the left one under any other
+#      - the level of the paper: of the two neighbours, the one that removes more risk joins first
+#        (Algorithms 1 and 3). On a tie the right one joins first with a weighted loss, the left one with
+#        any other loss
 #    * - ``"rps"``
-#      - minus its ranked probability score, around the median
+#      - minus the ranked probability score of the label; sets grow around the median
 #
-# All four keep the promise. They differ in how many labels it takes, and :func:`~ordinalrisk.compare` tells
-# it for your rows:
+# All four rules keep the guarantee. They differ in the number of labels, and :func:`~ordinalrisk.compare`
+# measures it on your rows:
 
 losses = {"weighted": orisk.WeightedLoss([1, 2, 3, 4, 5])}
 for found in orisk.compare(proba, y, losses=losses, alphas=[0.05], classes=grades):
     print(f"{found.growth:9} {found.mean_size.value:.2f} labels, risk {found.risk:.3f}")
 
 # %%
-# The paper's rule pays for weights, because its levels compare a weighted sum with 1 even where all weights
-# in sight are small. ``frontier`` and ``adaptive`` are close here: this network had few images to learn from,
-# and being smallest is proved for right probabilities only.
+# With weights, the rule of the paper needs more labels: its levels compare a weighted sum with 1, even where
+# all weights nearby are small. ``frontier`` and ``adaptive`` are close here. This network had few images to
+# learn from, and ``frontier`` is smallest only if the probabilities are right.

@@ -2,13 +2,13 @@ r"""
 A loss is a table
 =================
 
-An interval that holds the truth costs nothing. One that misses it costs something, and *you* say what. Say it
-as a table: :math:`G[y, k]` is the cost when the truth is :math:`y` and the end of the interval nearest to it
-is :math:`k`. If the truth is *severe* and the interval *none..mild*, look into the row *severe* at the column
-*mild*.
+A set that contains the truth costs nothing. A set that misses it has a cost, and you decide how much. You
+write the costs as a table: :math:`G[y, k]` is the cost if the truth is :math:`y` and :math:`k` is the end
+of the set nearest to it. For example, if the truth is *severe* and the set is *none..mild*, the cost is in
+row *severe* and column *mild*.
 
-That is all the library ever needs to know. The two losses of the paper are tables (Sections 2.3 and 2.4), and
-so is the price list of a hospital.
+The library needs nothing else. The two losses of the paper are tables (Sections 2.3 and 2.4), and so are
+the costs of a hospital.
 """
 
 import matplotlib.pyplot as plt
@@ -23,18 +23,18 @@ losses = {
     "weighted:\nby the class missed": orisk.WeightedLoss([1, 1, 1, 3]),
     "divergence:\nby the distance": orisk.DivergenceLoss(),
     "asymmetric:\ntoo low is worse": orisk.DivergenceLoss(under=3),
-    "own costs:\nyour price list": orisk.CostTableLoss(
+    "own costs:\nyour own table": orisk.CostTableLoss(
         [[0, 1, 2, 3], [2, 0, 1, 2], [6, 3, 0, 1], [12, 10, 8, 0]]
     ),
 }
 
 # %%
-# Five tables, each divided by its largest entry, so that darker is worse and 1 is the worst.
+# Each of the five tables is divided by its largest entry. Darker cells are worse misses, and 1 is the worst.
 
 # How the picture is drawn
 shades = LinearSegmentedColormap.from_list("costs", ["white", BLUE])
 figure, row = plt.subplots(1, 5, figsize=(9.6, 3.4), sharey=True, layout="constrained")
-figure.suptitle("Which miss hurts? Each answer is a table", x=0.01, ha="left")
+figure.suptitle("Five losses, each of them a table", x=0.01, ha="left")
 for axes, (title, loss) in zip(row, losses.items(), strict=True):
     table = loss.cost_table(4)
     axes.imshow(table, cmap=shades, vmin=0, vmax=1.1)
@@ -60,40 +60,38 @@ for axes, (title, loss) in zip(row, losses.items(), strict=True):
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
 row[0].set_ylabel("truth")
-_ = figure.supxlabel("nearest end of the interval", fontsize="medium")
+_ = figure.supxlabel("nearest end of the set", fontsize="medium")
 
 # %%
-# Which miss hurts?
-# -----------------
+# Choose a loss
+# -------------
 #
-# Take the first line that is true.
+# Take the first line that fits.
 #
-# 1. *There are amounts: money, days, years of life.* Write them down as they are:
+# 1. *You know the costs: money, days, years of life.* Enter them as they are:
 #    :class:`~ordinalrisk.CostTableLoss` with ``normalize=False``.
-# 2. *The labels stand at known places: ages, prices, doses.* :class:`~ordinalrisk.DivergenceLoss` with
-#    ``positions=``.
-# 3. *Some classes must not be missed.* :class:`~ordinalrisk.WeightedLoss` with a weight for each; or, for a
-#    promise that holds for each class by itself, an ``alpha`` for each (:doc:`/guarantees`).
-# 4. *Too low is worse than too high, or the other way.* :class:`~ordinalrisk.DivergenceLoss` with ``under=``
-#    or ``over=``.
-# 5. *A far miss is worse than a near one.* ``"divergence"``; with ``power=2`` if far ones are much worse.
-# 6. *None of these, or it must be explained in one sentence.* ``"coverage"``: at most a share ``alpha`` is
-#    missed.
+# 2. *The labels are numbers: ages, prices, doses.* :class:`~ordinalrisk.DivergenceLoss` with ``positions=``.
+# 3. *Some classes must not be missed.* :class:`~ordinalrisk.WeightedLoss` with a weight for each class. If
+#    you want a separate guarantee for each class, set an ``alpha`` for each (:doc:`/guarantees`).
+# 4. *A set below the truth is worse than a set above it, or the reverse.*
+#    :class:`~ordinalrisk.DivergenceLoss` with ``under=`` or ``over=``.
+# 5. *A far miss is worse than a near one.* ``"divergence"``, with ``power=2`` if far misses are much worse.
+# 6. *None of these, or you must explain it in one sentence.* ``"coverage"``: at most a share ``alpha`` of the
+#    sets miss.
 #
-# Two of them at once? The product of two tables is a table again, as in
-# ``CostTableLoss(one.cost_table(5) * other.cost_table(5))``. :doc:`/tutorial/choosing_a_loss` walks through
-# the choice on one data set.
+# You can combine two losses. The product of two tables is again a table: ``CostTableLoss(one.cost_table(5) *
+# other.cost_table(5))``. :doc:`/tutorial/choosing_a_loss` shows the choice on a data set.
 #
-# The loss has two jobs. It defines what ``alpha`` bounds, and it tells the interval where to grow: under
-# weights an interval leans towards the classes that matter. If in doubt, calibrate with two of them and look
-# at the same ten cases side by side, or let :func:`~ordinalrisk.trade_off` lay them out.
+# The loss does two things. It defines what ``alpha`` limits, and it steers how the sets grow: with weights, a
+# set grows towards the heavier classes. If you are unsure, calibrate with two losses and compare the sets of
+# ten rows. :func:`~ordinalrisk.trade_off` compares losses over several values of ``alpha``.
 #
 # Natural units
 # -------------
 #
-# By default a table is divided by its largest entry :math:`B`, so that ``alpha`` is a share of the worst
-# miss. Leave it in its units and ``alpha`` speaks them: with labels at 20, 35, 50 and 70 years, ``alpha=2``
-# means that the interval is at most two years off on average.
+# By default a table is divided by its largest entry :math:`B`, so ``alpha`` is a share of the worst miss.
+# With ``normalize=False`` the table keeps its units, and ``alpha`` has the same units. With labels at 20, 35,
+# 50 and 70 years, ``alpha=2`` means that the set is off by at most two years on average.
 
 years = orisk.DivergenceLoss(positions=[20, 35, 50, 70], normalize=False)
 print(years.cost_table(4))
@@ -103,10 +101,10 @@ print("the worst miss, B:", years.bound(4))
 # Two conditions
 # --------------
 #
-# The diagonal is zero, and along each row costs never fall while moving away from it. The reason is the
-# promise itself: it rests on larger intervals never costing more. When an interval grows, its nearest end
-# moves towards the truth; if that could raise the cost, no threshold would be safe. A table that breaks this
-# is refused, with the place:
+# The diagonal is zero, and costs never fall as you move away from it along a row. The guarantee needs this: a
+# larger set must never cost more. When a set grows, its nearest end moves towards the truth. If that could
+# raise the cost, no threshold would be safe. A table that breaks this rule raises an error that names the
+# entry:
 
 try:
     orisk.CostTableLoss([[0, 2, 1], [1, 0, 1], [2, 1, 0]])
@@ -114,7 +112,6 @@ except ValueError as error:
     print(error)
 
 # %%
-# Symmetry is not asked for, nor equal steps, nor whole numbers. What can't be written as a table: a cost that
-# depends on the case rather than on its label, and a price on long intervals. The first is a job for weights
-# of rows or for groups (:doc:`/concepts/further_guarantees`); the second is what a growth rule is for
-# (:doc:`/concepts/growth`).
+# A table need not be symmetric, evenly spaced or in whole numbers. A table cannot express a cost that depends
+# on more than the label, or a cost of large sets. For the first, use row weights or groups
+# (:doc:`/concepts/further_guarantees`). The second is the job of a growth rule (:doc:`/concepts/growth`).

@@ -2,16 +2,17 @@ r"""
 The risk curve and the exact threshold
 ======================================
 
-Every case has levels (:doc:`/concepts/growth`). One threshold :math:`\tau` cuts them all, and the calibration
-rows say where. Raise it, and labels drop out of the sets, so the loss of each row can only go up, in steps.
-The total over all rows, :math:`\sum_i L_i(\tau)`, is a staircase too: the **risk curve**. The threshold is
-the largest one whose total fits the budget,
+Each label of a row has a level (:doc:`/concepts/growth`), and a label is in the set if its level is at
+least the threshold :math:`\tau`. The calibration rows determine the threshold. If you raise it, labels
+leave the sets, so the loss of each row can only rise, in steps. The total loss of all rows, :math:`\sum_i
+L_i(\tau)`, is then also a step function, the **risk curve**. The threshold is the largest one with a total
+loss within the budget:
 
 .. math:: \hat\tau = \sup \{ \tau : \sum_{i=1}^n L_i(\tau) \le (n + 1)\,\alpha - B \}
 
-where :math:`B` is the worst loss that a row can have. The budget reads: take what :math:`n + 1` cases may
-cost altogether, and keep back the worst for the one that is still to come. (In the paper, Section 2.2, it is
-an infimum: there the sets grow with the parameter. Here they shrink, as those of its Eq. 7 and 11 do.)
+where :math:`B` is the largest loss that a row can have. The budget is the loss that :math:`n + 1` rows may
+have in total, minus the largest loss, which is reserved for the new row. (The paper writes an infimum in
+Section 2.2, because there the sets grow with the parameter. Here they shrink, as in its Eq. 7 and 11.)
 """
 
 import warnings
@@ -24,7 +25,8 @@ import ordinalrisk as orisk
 from ordinalrisk.display.palette import BLUE, INK, MUTED, ORANGE
 
 # %%
-# Forty photographs of retinas with a network's probabilities for five grades: few enough to see every step.
+# Here are forty photographs of retinas, with the probabilities of a network for five grades. With so few rows
+# you can see every step.
 
 scores = pd.read_csv("../../scores/retinamnist.csv.gz")
 proba = orisk.probabilities.softmax(scores.filter(like="logit").to_numpy())
@@ -55,41 +57,43 @@ axes.text(
 )
 axes.text(0.235, totals[-1], "single labels", ha="right", va="center", color=MUTED)
 axes.text(0.028, 0, "all labels", va="center", color=MUTED)
-axes.set(title="The curve has a step for every miss; one of them is the threshold")
+axes.set(
+    title="Each miss adds a step; the threshold is the last point within the budget"
+)
 axes.set(
     xlabel="threshold: higher means smaller sets", ylabel="calibration rows missed"
 )
 _ = axes.set(xlim=(0, 0.27), ylim=(-0.8, 19.5), yticks=range(0, 20, 3))
 
 # %%
-# Dots are levels of true labels. *At* such a level the label is still in, just above it the label is out and
-# the total one higher. So the supremum is attained: the threshold is itself one of the levels.
+# Each dot is the level of a true label. *At* this level the label is still in the set. Just above it the
+# label is out, and the total is one higher. So the supremum is attained: the threshold is one of the levels.
 
 assert tau in curve.levels
 assert curve.total_loss(tau) <= budget < curve.total_loss(np.nextafter(tau, 1))
 
 # %%
-# Under a distance loss a row has several steps, one for each label between its point label and its true one,
-# and under weights steps have different heights. Nothing else changes.
+# With a distance loss, a row has several steps, one for each label between its point label and its true
+# label. With weights, the steps have different heights. Everything else is the same.
 #
 # Why there is no grid
 # --------------------
 #
-# Nothing happens between two levels, so the levels are the only thresholds worth trying. Sorting them and
-# adding up finds the answer for good. A grid or a bisection with a tolerance stops *near* it: on the safe
-# side sets are larger than they need be, on the other side the inequality is broken and with it the promise.
-# (The search of the paper's Algorithm 2 can end on either.) Even the comparison is exact: ``alpha=0.2`` means
+# The total does not change between two levels, so only the levels need to be tried. Sorting and adding them
+# gives the exact answer. A grid, or a bisection with a tolerance, stops *near* it. On one side the sets are
+# larger than needed. On the other side the inequality does not hold, and neither does the guarantee. (The
+# search of the paper's Algorithm 2 can end on either side.) The comparison is exact too: ``alpha=0.2`` means
 # 1/5, and totals are compared as rational numbers.
 #
 # Ties
 # ----
 #
-# Labels with the same level stay or go together. If many rows share one, the curve has a tall step there, and
-# may jump from far below the budget to far above. The promise holds, but risk is given away. Rounding the
-# probabilities to tenths shows it:
+# Labels with the same level leave the sets together. If many rows share a level, the curve has a tall step
+# there, and can jump from far below the budget to far above it. The guarantee still holds, but the sets are
+# larger than they need to be. To see this, round the probabilities to tenths:
 
 coarse = np.round(proba, 1)
-missing = 1 - coarse.sum(axis=1)  # rows shall add up to 1 again
+missing = 1 - coarse.sum(axis=1)  # make rows sum to 1 again
 coarse[np.arange(len(y)), proba.argmax(axis=1)] += missing
 for name, scored in (("as they are", proba), ("in tenths", coarse)):
     other = orisk.RiskController("coverage", alpha=0.2).calibrate(scored, y)
@@ -97,24 +101,23 @@ for name, scored in (("as they are", proba), ("in tenths", coarse)):
     print(f"{name:11}  at most {tied:2} rows step at one level, risk {risk:.3f}")
 
 # %%
-# Theorem 4 of the paper puts a number on it. If at most :math:`M` of :math:`n + 1` exchangeable rows ever
-# step at one level, and the single labels of these rows always lose more than :math:`(n + 1)\,\alpha - B` in
-# total, then the expected loss is at least :math:`\alpha - (M + 1) B / (n + 1)`. Both conditions are about
-# all rows that could be drawn, so the numbers above don't prove them: the bound is a statement about the
-# method (:doc:`/design/paper-slips` has the proof). A coin gets the rest back: ``randomize=True``, see
-# :doc:`/concepts/further_guarantees`.
+# Theorem 4 of the paper limits how much risk is lost. Suppose that at most :math:`M` of :math:`n + 1`
+# exchangeable rows ever have a step at the same level, and that the single labels of these rows always lose
+# more than :math:`(n + 1)\,\alpha - B` in total. Then the expected loss is at least :math:`\alpha - (M + 1) B
+# / (n + 1)`. Both conditions are about all rows that could be drawn, so the numbers above do not prove them
+# (:doc:`/design/paper-slips` has the proof). To use the lost risk, pass ``randomize=True``: sets then break
+# ties at random, see :doc:`/concepts/further_guarantees`.
 #
-# One calibration answers every alpha
-# -----------------------------------
+# One calibration for every alpha
+# -------------------------------
 #
-# The curve doesn't depend on ``alpha``; only the height of the budget does. So a calibrated controller, also
-# one that was saved and loaded, answers for any other risk at once: ``predict_set(proba, alpha=0.1)``,
-# ``guarantee(alpha=0.1)``.
+# The curve does not depend on ``alpha``; only the budget does. So a calibrated controller, also one that you
+# saved and loaded, can use any other ``alpha``: ``predict_set(proba, alpha=0.1)``, ``guarantee(alpha=0.1)``.
 #
-# Both ends are worth knowing. With ``alpha`` below :math:`B / (n + 1)` the budget is negative: even no loss
-# at all would not be enough evidence. Then every set is the full scale, and a warning says how many rows it
-# takes. At the other end every step fits the budget. Then sets are single labels, and the risk stays below
-# ``alpha`` because there is nothing smaller to give.
+# There are two extremes. If ``alpha`` is below :math:`B / (n + 1)`, the budget is negative, and even
+# calibration rows without any loss are not enough evidence. Every set is then the full scale, and a warning
+# says how many rows you need. If ``alpha`` is so large that every step fits the budget, sets are single
+# labels. The risk then stays below ``alpha``, because sets cannot be smaller.
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")

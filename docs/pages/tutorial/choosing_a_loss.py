@@ -2,26 +2,25 @@ r"""
 Choosing a loss
 ===============
 
-A loss says what it costs when the range misses the truth. It is the one thing about your work that the
-library can't know. Ask yourself: **which miss hurts?**
+A loss says what it costs if the set misses the truth. It depends on your work, so you have to choose it.
+Ask yourself: **which misses are bad, and how bad?**
 
 ==========================================  ==================================================
-if you say                                  then it is
+your situation                              the loss
 ==========================================  ==================================================
-a miss is a miss                            ``"coverage"``, the default
+all misses are equally bad                  ``"coverage"``, the default
 misses of some classes are worse            ``WeightedLoss([1, 1, 1, 2, 5])``
 missing by two labels is worse than by one  ``DivergenceLoss()``, or with ``power=2``
 labels are years, or euros                  ``DivergenceLoss(positions=[18, 25, 35, 50, 65],``
                                             ``normalize=False)``
-a range too low is worse than one too high  ``DivergenceLoss(under=5)``
-a range too high is worse                   ``DivergenceLoss(over=5)``
-we have a table of costs                    ``CostTableLoss(table)``
+a set too low is worse than one too high    ``DivergenceLoss(under=5)``
+a set too high is worse                     ``DivergenceLoss(over=5)``
+you have a table of costs                   ``CostTableLoss(table)``
 ==========================================  ==================================================
 
-With any loss but the first, pass ``relative=True`` as well, unless ``alpha`` is in units such as
-years: ``alpha`` is then a share of what could be lost, which is what most people mean. This page
-takes the survey of :doc:`/tutorial/first_intervals`, shows why, and looks at what each choice
-does to the ranges.
+With any loss except the first, also pass ``relative=True``, unless ``alpha`` is in units such as years.
+``alpha`` is then a share of the largest possible loss, as most people expect. This page uses the survey of
+:doc:`/tutorial/first_intervals`, shows the reason, and compares the sets of several losses.
 """
 
 import matplotlib.pyplot as plt
@@ -43,14 +42,13 @@ proba = model.predict_proba(answers.iloc[choice])
 proba_later = model.predict_proba(answers.iloc[later])
 
 # %%
-# A share of what could be lost
-# -----------------------------
+# A share of the possible loss
+# ----------------------------
 #
-# Very poor marriages are rare: one or two in a hundred. The model hardly ever predicts one, so most
-# of them are missed. You raise their weight to protect them, first to 5, then to 20, and keep
-# ``alpha=0.1``. Here is what comes of it, with ``alpha`` as a loss and as a share. Most of these
-# calibrations would warn of classes that they hardly cover; ``check=False`` turns that off, because the
-# table shows it.
+# Very poor marriages are rare: one or two in a hundred. The model hardly ever predicts one, so most of them
+# are missed. To protect them, you raise their weight to 5 and then to 20, and keep ``alpha=0.1``. The table
+# shows the result with ``alpha`` as a loss and as a share. Most of these calibrations warn about classes that
+# the sets hardly ever contain. ``check=False`` turns the warning off, because the table shows the same.
 
 print("weight  alpha is  sets that cover: all  very poor  labels")
 shown = {}
@@ -73,13 +71,13 @@ assert shown[False, 20][0] < 0.6 < 0.8 < shown[True, 20][0]
 assert shown[True, 1][1] < shown[True, 5][1] < shown[True, 20][1]
 
 # %%
-# If ``alpha`` is a loss, a larger weight makes the sets of all other rows worse: in the end they
-# are single labels, and two thirds of them miss. Weights are divided by the largest, so at weight
-# 20 a miss of any other rating costs a twentieth, and an average loss of 0.1 allows a miss on every
-# row. If ``alpha`` is a share, it is compared with what *could* be lost: at most 10 % of the total
-# weight is missed, whatever the weights. A heavier class then uses up more of that when it is
-# missed, so the sets cover it more often. With distances the promise reads "at most 10 % of the
-# largest possible distance". The theorem and its proof are in :doc:`/guarantees`.
+# If ``alpha`` is a loss, a larger weight makes the sets of all other rows worse. In the end they are single
+# labels, and two thirds of them miss. The reason: weights are divided by the largest one. At weight 20, a
+# miss of any other rating costs a twentieth, and a mean loss of 0.1 allows a miss on every row. If ``alpha``
+# is a share, it is a share of the *possible* loss: at most 10 % of the total weight is missed, whatever the
+# weights are. A miss of a heavier class uses up more of this share, so the sets contain this class more
+# often. With distances the guarantee means "at most 10 % of the largest possible distance".
+# :doc:`/guarantees` has the theorem and its proof.
 
 loss = orisk.WeightedLoss([20, 1, 1, 1, 1])
 controller = orisk.RiskController(loss, alpha=0.1, relative=True)
@@ -92,34 +90,31 @@ print(
 )
 
 # %%
-# The share is a mean over all classes. For a promise about each class by itself take
-# ``condition_on="label"``.
+# The share is a mean over all classes. For a guarantee for each class use ``condition_on="label"``.
 #
 # A loss is a table
 # -----------------
 #
-# Whatever the words, what comes out is a table: in row ``y`` and column ``k``, the cost when the
-# truth is ``y`` and the end of the range that is nearest to it is ``k``. Nothing on the diagonal,
-# more when further away. Here it costs three times as much when the range lies *over* the truth,
-# which is how a poor marriage is overlooked:
+# Each loss is a table: row ``y`` and column ``k`` hold the cost if the truth is ``y`` and the end of the set
+# nearest to it is ``k``. The diagonal is zero, and the cost grows with the distance. In this example a set
+# *above* the truth costs three times as much, because it overlooks a poor marriage:
 
 worried = orisk.DivergenceLoss(over=3)
 worried.cost_table(5).round(2)
 
 # %%
-# By default tables are divided by their largest cost, so ``alpha`` is a share of the worst miss:
-# ``very good`` for a marriage that is very poor. In this table a miss by one label costs a
-# twelfth or a quarter of that, so an ``alpha`` of 0.05 looks strict and is not: more than half of
-# the ranges could be one label too low. With ``relative=True`` it is a share of the worst miss of
-# each row's own label. ``normalize=False`` keeps the units: one label too low costs 1, one too high
-# 3, and ``alpha`` bounds their mean.
+# By default a table is divided by its largest cost, so ``alpha`` is a share of the worst miss: ``very good``
+# for a very poor marriage. In this table a miss by one label costs a twelfth or a quarter of that. So an
+# ``alpha`` of 0.05 looks strict but is not: more than half of the sets could be one label too low. With
+# ``relative=True``, ``alpha`` is a share of the worst miss of each row's own label. ``normalize=False`` keeps
+# the units: one label too low costs 1, one label too high costs 3, and ``alpha`` limits the mean.
 #
 # Four losses side by side
 # ------------------------
 #
-# The same model, the same rows, the same mean number of labels:
-# :func:`~ordinalrisk.alpha_for_size` finds the ``alpha`` at which each loss gives 2.5 labels on
-# average, so that only the *placing* of the labels differs.
+# All four use the same model, the same rows and the same mean number of labels.
+# :func:`~ordinalrisk.alpha_for_size` finds the ``alpha`` at which a loss gives 2.5 labels on average. So only
+# the *position* of the sets differs.
 
 losses = {
     "coverage": orisk.WeightedLoss(),
@@ -138,9 +133,8 @@ for name, loss in losses.items():
     print(f"{name:24} alpha {float(alpha):.3f}  risk {risk:.3f}  covered {covered:.2f}")
 
 # %%
-# (:func:`~ordinalrisk.metrics.risk` is told the loss: by default it counts misses.) Weights and
-# asymmetric distances buy coverage of the rare poor ratings with coverage of the frequent good
-# ones. That is what was asked for.
+# (Pass the loss to :func:`~ordinalrisk.metrics.risk`: by default it counts misses.) Weights and asymmetric
+# distances cover more of the rare poor ratings and fewer of the frequent good ones, as intended.
 
 figure, panels = plt.subplots(1, 4, figsize=(8, 2.7), sharey=True, layout="constrained")
 for axes, (name, sets) in zip(panels, found.items(), strict=True):
@@ -149,7 +143,11 @@ for axes, (name, sets) in zip(panels, found.items(), strict=True):
     axes.set_title(name, fontsize=9)
     axes.set(xlabel="true rating", xticks=range(1, 6))
 panels[0].set_ylabel("share covered")
-figure.suptitle("The same labels, placed for another purpose", x=0.01, ha="left")
+figure.suptitle(
+    "Four losses cover different ratings, with the same number of labels",
+    x=0.01,
+    ha="left",
+)
 figure.show()
 
 poor = {
@@ -160,22 +158,22 @@ assert poor["poor ratings weigh more"] > poor["coverage"]
 assert poor["distance, over costs 3"] > poor["distance"]
 
 # %%
-# If no sentence fits
-# -------------------
+# If none of these fits
+# ---------------------
 #
-# - You know the coverage that you want of each class: :func:`~ordinalrisk.weights_for_coverage`
-#   finds the weights.
-# - You want a promise for each class, not for the average: that is not a loss but a guarantee,
-#   ``RiskController(condition_on="label")``. See :doc:`/guarantees`.
-# - You want to see all losses with all growth rules on your own rows: ``ordinalrisk compare
-#   scores.csv``, or :func:`~ordinalrisk.compare`.
+# - You know the coverage that you want for each class: :func:`~ordinalrisk.weights_for_coverage` finds the
+#   weights.
+# - You want a guarantee for each class, not on average: use ``RiskController(condition_on="label")`` with any
+#   loss. See :doc:`/guarantees`.
+# - You want to compare all losses and growth rules on your own rows: ``ordinalrisk compare scores.csv``, or
+#   :func:`~ordinalrisk.compare`.
 #
-# Choose on other rows than you calibrate with
-# --------------------------------------------
+# Choose and calibrate on different rows
+# --------------------------------------
 #
-# A loss, growth rule or ``alpha`` that was chosen on the calibration rows has no guarantee: the choice
-# prefers what these rows make look good. Split the rows first, compare on one part and calibrate on
-# the other:
+# If you choose the loss, the growth rule or ``alpha`` on the calibration rows, there is no guarantee, because
+# you pick what happens to look good on them. Split the rows first. Compare on one part and calibrate on the
+# other:
 
 choose, calibrate = orisk.splitting.split_rows(len(choice), random_state=0)
 compared = orisk.compare(
@@ -192,5 +190,5 @@ controller = orisk.RiskController(best.loss, best.alpha, best.growth, relative=T
 controller.calibrate(proba[calibrate], rating[choice][calibrate])
 
 # %%
-# The interval of a mean size is approximate. Where two of them overlap, they leave open which rule has
-# smaller sets. The next question is how much risk to take: :doc:`/tutorial/choosing_alpha`.
+# The confidence interval of a mean size is approximate. If two of them overlap, you cannot say which rule has
+# smaller sets. The next step is to choose the risk: :doc:`/tutorial/choosing_alpha`.

@@ -2,12 +2,12 @@ r"""
 Choosing alpha
 ==============
 
-``alpha`` is the largest expected loss you accept. Small values cost labels: a range that
-always holds the truth is the whole scale. This page shows the price list, and two ways to
-choose from the other end.
+``alpha`` is the largest expected loss that you accept. A smaller ``alpha`` needs more labels, up to the
+full scale. This page shows how many labels each ``alpha`` costs. It also shows two ways to start from the
+sets you need and find ``alpha``.
 
-There are four parts of the rows now: one trains, one is for choosing, one calibrates what was chosen, and one
-plays the women who come later.
+We split the rows into four parts: one trains, one is for choosing, one calibrates, and one plays the role
+of new rows.
 """
 
 import matplotlib.pyplot as plt
@@ -28,11 +28,11 @@ model.fit(answers.iloc[train], rating[train])
 proba = model.predict_proba(answers)
 
 # %%
-# The price list
-# --------------
+# What each alpha costs
+# ---------------------
 #
-# :func:`~ordinalrisk.trade_off` cross-validates within the rows it is given. A distance of 1 is
-# one rating here, since ``normalize=False`` keeps the units.
+# :func:`~ordinalrisk.trade_off` cross-validates on the rows that you pass. ``normalize=False`` keeps the
+# units, so a distance of 1 is one rating.
 
 ratings_off = orisk.DivergenceLoss(normalize=False)
 prices = orisk.trade_off(
@@ -44,9 +44,9 @@ prices = orisk.trade_off(
 print(prices)
 
 # %%
-# Read a line as: at this ``alpha`` the loss on rows that were left out was ``risk``, a range held
-# ``size`` labels (with an approximate 95 % interval, ``from`` and ``to``), a share ``single`` of the
-# ranges was a single label, and a share ``coverage`` held the truth.
+# Each line is one ``alpha``. ``risk`` is the mean loss on the rows left out, and ``size`` is the mean number
+# of labels in a set (``from`` and ``to`` are an approximate 95 % confidence interval). ``single`` is the
+# share of sets with a single label, and ``coverage`` is the share of sets that contain the truth.
 
 table = prices.to_pandas()
 figure, axes = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
@@ -60,16 +60,16 @@ for name, line in table.groupby("loss", sort=False):
         color=drawn.get_color(),
         va="center",
     )
-axes.set(xlabel="alpha", ylabel="labels in a range", xlim=(0, 0.5), ylim=(1, 5))
+axes.set(xlabel="alpha", ylabel="labels in a set", xlim=(0, 0.5), ylim=(1, 5))
 axes.set_title("Less risk costs more labels")
 figure.show()
 
 # %%
-# From the other end
-# ------------------
+# Start from the sets
+# -------------------
 #
-# Perhaps the ranges must be short to be of use: at most two labels on average. The smallest
-# ``alpha`` that gives that is exact, not from a grid:
+# Perhaps the sets are only useful if they have at most two labels on average.
+# :func:`~ordinalrisk.alpha_for_size` finds the smallest ``alpha`` for this, exactly and without a grid:
 
 trial = orisk.RiskController(ratings_off, alpha=0.2)
 trial.calibrate(proba[choice], rating[choice])
@@ -77,17 +77,17 @@ alpha = orisk.alpha_for_size(trial, proba[choice], 2)
 print(f"two labels on average: alpha = {float(alpha):.3f} ratings")
 
 # %%
-# Or half of the cases must be decided, that is have a single label:
+# Or half of the sets must have a single label:
 
 alpha = orisk.alpha_for_singletons(trial, proba[choice], 0.5)
-print(f"half of the cases decided: alpha = {float(alpha):.3f} ratings")
+print(f"single labels for half of the rows: alpha = {float(alpha):.3f} ratings")
 
 # %%
-# Calibrate what was chosen
-# -------------------------
+# Calibrate with your choice
+# --------------------------
 #
-# The choice has seen its rows, so others calibrate. One calibration answers every ``alpha``: the
-# risk curve is kept, and another threshold is looked up in it.
+# Calibrate on rows that you did not use for the choice. One calibration works for every ``alpha``: the
+# controller keeps the risk curve and looks up the threshold.
 
 controller = orisk.RiskController(ratings_off, alpha=0.2)
 controller.calibrate(proba[calibration], rating[calibration])
@@ -100,8 +100,8 @@ for alpha in (0.1, 0.2, 0.4):
 # Two warnings
 # ------------
 #
-# - An ``alpha`` that was chosen on the calibration rows has no guarantee: choose on other rows, as above.
-# - The promise is an average over calibrations. If this very calibration has to be good, add
-#   ``delta``: ``RiskController(alpha=0.1, delta=0.05)``; see :doc:`/concepts/further_guarantees`.
+# - If you choose ``alpha`` on the calibration rows, there is no guarantee. Choose on other rows, as above.
+# - The guarantee is a mean over calibrations. If you need it for your one calibration, add ``delta``:
+#   ``RiskController(alpha=0.1, delta=0.05)``; see :doc:`/concepts/further_guarantees`.
 #
-# Now show the result to others: :doc:`/tutorial/reading_the_report`.
+# The next page shows how to present the result: :doc:`/tutorial/reading_the_report`.

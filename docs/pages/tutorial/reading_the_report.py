@@ -2,8 +2,8 @@ r"""
 Reading the report
 ==================
 
-The people who act on the ranges do not read Python. For them there is one HTML file,
-without any network, that can be sent around and put on record.
+The people who use the sets may not read Python. For them you can write a report: one HTML file that needs
+no network, and that you can send and archive.
 """
 
 # sphinx_gallery_thumbnail_path = 'images/report.png'
@@ -43,40 +43,36 @@ orisk.report.write_report(
 print(model.guarantee())
 
 # %%
-# (``predict_ordered_proba`` has a column for each label in their order on the scale.
-# scikit-learn's ``predict_proba`` sorts text labels alphabetically.)
+# (``predict_ordered_proba`` returns one column for each label, in the order of the scale. scikit-learn's
+# ``predict_proba`` sorts text labels alphabetically.)
 #
 # .. raw:: html
 #
-#    <p><a href="report.html">Open the report on a page of its own</a>, or try it here:</p>
+#    <p><a href="report.html">Open the report on its own page</a>, or try it here:</p>
 #    <iframe class="report" src="report.html" title="The report of this page" loading="lazy"></iframe>
 #
 # From top to bottom
 # ------------------
 #
-# **The slider over alpha** stays at the top and moves everything below it, so that a meeting can
-# look at the price of less risk without a new calibration.
-#
-# **On the test rows** has the numbers that matter: the loss, the share of sets that hold the truth,
-# the labels in a set. Beside them stands the threshold, which is all that the calibration chose.
-#
-# **Is the promise kept?** compares the loss on the test rows with ``alpha``. It "agrees" unless
-# the whole confidence interval of the loss lies above ``alpha``. A few rows agree with anything:
-# look at the width of the interval.
-#
-# **What do the sets look like?** is what people will feel. A single label is a decision, the
-# whole scale is a case for an expert.
-#
-# **Is every class served?** shows what the average hides. The promise is about all rows together,
-# and rare classes may be missed far more often than ``alpha``. If that matters, weigh them
-# (:doc:`/tutorial/choosing_a_loss`) or ask for a promise for each class (:doc:`/guarantees`).
-#
-# **Which cases stand out?** lists the widest sets and the missed cases, with the columns that
-# ``cases`` names: where to look for errors in the data or in the model. **Would another growth
-# rule do better?** answers itself.
-#
-# **For the auditor** has the fingerprints of calibration and test rows, the version, and the loss.
-# With the saved calibration beside it, every number can be repeated:
+# - **The slider for alpha** stays at the top and changes everything below it. So you can see what less risk
+#   costs, without a new calibration.
+# - **The test rows.** The main numbers are the mean loss, the share of sets that contain the truth, and the
+#   number of labels in a set. Next to them is the threshold, the only number that the calibration chose.
+# - **The guarantee.** This part compares the mean loss on the test rows with ``alpha``. It says "agrees"
+#   unless the whole confidence interval of the loss is above ``alpha``. With few test rows the interval is
+#   wide, and almost any result agrees. So look at its width.
+# - **The sets.** How many sets have one label, two labels, and so on. You can act on a single label. A set
+#   with the full scale needs an expert.
+# - **The classes.** The guarantee is about all rows together, so rare classes can be missed far more often
+#   than ``alpha``. If this matters, give them larger weights (:doc:`/tutorial/choosing_a_loss`) or use a
+#   guarantee for each class (:doc:`/guarantees`).
+# - **The rows that stand out.** The largest sets and the misses, with the columns that you pass as ``cases``.
+#   Look here for errors in the data or the model.
+# - **Misses by column.** Which values of the columns have the most misses, if you pass ``cases``.
+# - **The probabilities.** How often the model is right when it gives a label a certain probability.
+# - **The growth rules.** The mean size of the sets for each growth rule, at the same ``alpha``.
+# - **The audit.** The fingerprints of the calibration and test rows, the version, and the loss. With these
+#   and the saved calibration you can repeat every number:
 
 model.controller_.save("marriages.json")
 again = orisk.RiskController.load("marriages.json")
@@ -88,11 +84,11 @@ print(again.data_blake3_[:16], again.n_rows_, "rows")
 # Without Python
 # --------------
 #
-# The same from files, where the scores of a model are columns of a table:
+# The command line does the same with files. The scores of the model are columns of a table:
 #
 # .. code-block:: console
 #
 #    $ ordinalrisk calibrate scores.csv --loss divergence --natural-units --alpha 0.2 -o marriages.json
 #    $ ordinalrisk report marriages.json test.csv -o report.html
 #
-# More on this in :doc:`/reference/command_line`.
+# See :doc:`/reference/command_line`.
