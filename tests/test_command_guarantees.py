@@ -372,7 +372,7 @@ def test_options_without_a_theorem_are_refused_before_the_file_is_read(one, othe
             ["--class-ratios", "1,2"],
             "--class-ratios must have one ratio for each of the 3 classes; got 2.",
         ),
-        (["--class-ratios", "1,-1,1"], "--class-ratios of 'Mild' is negative"),
+        (["--class-ratios", "1,-1,1"], "--class-ratios of 'Mild' is -1; a ratio of shares must be"),
         (["--class-ratios", "1,a,1"], "--class-ratios must be a finite number; got 'a'."),
         (
             ["--alpha", "None=0.1,Mild=0.1"],

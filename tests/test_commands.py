@@ -762,7 +762,7 @@ def test_costs_of_whole_numbers_can_have_whole_numbers_as_names(files, rows, tmp
         ("0,2,1,1\n1,0,1,1\n1,1,0,1\n1,1,1,0\n", "Row 0 of the cost table decreases away from its diagonal"),
         (
             "0,0,0,0\n" * 4,
-            "All costs of CostTableLoss(table=[[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]) are 0",
+            f"All costs of CostTableLoss(table={[[0] * 4] * 4}) are 0",
         ),
     ],
 )

@@ -239,7 +239,7 @@ def test_rows_that_are_in_both_parts_are_refused(draw):
 
 @pytest.mark.parametrize("first_row", [-1, 1.0, True, "0", None], ids=repr)
 def test_no_other_first_rows(draw, first_row):
-    with pytest.raises(ValueError, match="first_row must be a whole number, 0 or larger"):
+    with pytest.raises(ValueError, match="first_row must be the number of earlier rows, a whole number"):
         ReportSummary(made(draw, "plain").controller, first_row=first_row)
     assert ReportSummary(made(draw, "plain").controller, first_row=np.int64(3)).first_row == 3
 
