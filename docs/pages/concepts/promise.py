@@ -103,15 +103,15 @@ assert 0 < missed.sum() < 0.2 * len(shown)
 # :math:`\tau` rises. It is at most :math:`B`, the largest loss, and 0 for the full scale. The calibration
 # takes the largest safe threshold,
 #
-# .. math:: \hat\tau = \sup \Big\{ \tau : \frac{1}{n + 1} \sum_{i=1}^{n} L_i(\tau) + \frac{B}{n + 1}
-#           \le \alpha \Big\}.
+# .. math:: \hat\tau = \sup \left\{ \tau : \frac{1}{n + 1} \sum_{i=1}^{n} L_i(\tau) + \frac{B}{n + 1}
+#           \le \alpha \right\}.
 #
 # The term :math:`B / (n + 1)` charges the new row with the largest loss, because its label is unknown. If
 # :math:`\alpha < B / (n + 1)`, no threshold is safe. Every set is then the full scale, its loss is 0, and
 # there is nothing to prove. Otherwise, compare :math:`\hat\tau` with the threshold that you would take if you
 # knew the new label,
 #
-# .. math:: \tau^* = \sup \Big\{ \tau : \frac{1}{n + 1} \sum_{i=1}^{n+1} L_i(\tau) \le \alpha \Big\}.
+# .. math:: \tau^* = \sup \left\{ \tau : \frac{1}{n + 1} \sum_{i=1}^{n+1} L_i(\tau) \le \alpha \right\}.
 #
 # 1. *The calibration is on the safe side.* :math:`L_{n+1}(\tau) \le B`, so every threshold in the first set
 #    is also in the second. Hence :math:`\hat\tau \le \tau^*`, and :math:`L_{n+1}(\hat\tau) \le
