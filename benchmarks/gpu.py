@@ -115,7 +115,7 @@ def _parts_of_calibrate(proba: Any, y: Any) -> dict[str, Callable[[], Any]]:
 
     return {
         "steps": lambda: rule.steps(proba, y, costs, None),
-        "threshold": lambda: replace(known, was_asked=False).first_level_above(int(ALPHA * n)),
+        "threshold": lambda: replace(known, was_queried=False).first_level_above(int(ALPHA * n)),
         "fingerprint": fingerprint,
     }
 

@@ -15,7 +15,7 @@ from reproduction import diabetic_retinopathy, simulated, utkface
 from reproduction.protocol import GROWTHS, halves, run_trials
 from reproduction.run import reproduce
 from reproduction.scores import read_scores
-from reproduction.tables import Table
+from reproduction.tables import TextTable
 
 SCORES = Path(__file__).parents[1] / "docs" / "scores"
 PAPER = Path(os.environ.get("ORDINALRISK_DATA", ".")) / "paper_scores"
@@ -68,7 +68,7 @@ def main():
         one_by_one = seconds(by_controllers, experiment, proba, scores.y)
         ratio = 20 * one_by_one / seconds(sorted_once, experiment, proba, scores.y)
         rows.append((experiment.name, f"{len(scores.y):,}", f"{whole:.1f}", f"{ratio:.1f}"))
-    print(Table("", ("experiment", "rows", "100 trials, s", "ratio to controllers"), rows).text())
+    print(TextTable("", ("experiment", "rows", "100 trials, s", "ratio to controllers"), rows).text())
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from docs.page_blocks import filled, written
 from ordinalrisk import metrics
 from ordinalrisk.calibration.combinations import COMBINES
 from ordinalrisk.display.palette import BLUE, FAINT, GREEN, GREY, INK, MUTED, ORANGE, VERMILLION
-from ordinalrisk.display.text_table import Table
+from ordinalrisk.display.text_table import TextTable
 from ordinalrisk.files.atomic import replacing
 from reproduction.figures import WIDTH, head, name_panel, panels, save
 from reproduction.retinopathy import GRADES
@@ -262,7 +262,7 @@ def confidence_text(numbers: Numbers) -> str:
         for key, promise in (("without", "on average"), ("with", f"delta = {numbers['delta']}"))
     ]
     count = len(numbers["losses"]["coverage"]["with"]["risks"])
-    table = Table("", ("loss", "alpha", "guarantee", "above alpha", "risk", "labels in a set"), rows)
+    table = TextTable("", ("loss", "alpha", "guarantee", "above alpha", "risk", "labels in a set"), rows)
     price = ", ".join(f"{one['labels']['mean']:.3f} with {one['n_rows']:,}" for one in numbers["price"])
     return (
         f"{count} calibrations with {numbers['n_rows']:,} rows each, drawn with replacement from "
@@ -362,7 +362,7 @@ def groups_text(numbers: Numbers) -> str:
         )
         for one in numbers["groups"]
     ]
-    table = Table("", ("colour", "diamonds", "risk", "size", "risk, by group", "size, by group"), rows)
+    table = TextTable("", ("colour", "diamonds", "risk", "size", "risk, by group", "size, by group"), rows)
     return (
         f"Clarity of diamonds (8 grades), coverage with alpha = {numbers['alpha']}: means over "
         f"{numbers['halves']} random halves of {numbers['n_rows']:,} diamonds, one to calibrate and one to "
@@ -452,7 +452,7 @@ def classes_text(numbers: Numbers) -> str:
     ]
     columns = [text for way in CLASS_WAYS for text in (f"risk, {way}", "size")]
     own = ", ".join(f"{alpha} for {name}" for name, alpha in numbers["by_class"].items())
-    table = Table("", ("true class", "share", *columns), rows)
+    table = TextTable("", ("true class", "share", *columns), rows)
     return (
         f"Grades of {numbers['n_rows']:,} photographs of retinas, coverage, means over {numbers['halves']} "
         f"random halves. *On average* and *for each class* have alpha = {numbers['alpha']}. *Its own alpha* "
@@ -540,7 +540,7 @@ def shares_text(numbers: Numbers) -> str:
         for of in [one[way]]
     ]
     header = (f"weight of {numbers['protected']}", "alpha is", "weight missed", "all missed")
-    table = Table("", (*header, f"{numbers['protected']} missed", "size"), rows)
+    table = TextTable("", (*header, f"{numbers['protected']} missed", "size"), rows)
     return (
         f"Grades of {numbers['n_rows']:,} photographs of retinas; {share(numbers['share'])} are "
         f"{numbers['protected']}. The weights of the other classes are 1, alpha = {numbers['alpha']}. Means "
@@ -687,7 +687,7 @@ def clusters_text(numbers: Sequence[Numbers]) -> str:
         for one in numbers
         for way in one["ways"]
     ]
-    table = Table("", ("rows", "calibration", "guarantee", "above alpha", "risk", "size"), rows)
+    table = TextTable("", ("rows", "calibration", "guarantee", "above alpha", "risk", "size"), rows)
     facts = "\n".join(map(_cluster_facts, numbers))
     return (
         f"{facts}\n\n{table.markdown()}\n\nMeans over {numbers[0]['calibrations']} calibrations, drawn with "
@@ -873,7 +873,7 @@ def shift_text(numbers: Numbers) -> str:
         f"drawn to be the new population. Diamonds: the ratio of new to old frequency is "
         f"{numbers['factor']} times as large for each colour as for the one before it, so 100 calibration "
         f"rows count as {100 * numbers['effective']:.0f}. Ratios are estimated from carat and colour. "
-        f"Retinas, from No DR to Proliferative: {clinics}.\n\n{Table('', header, rows).markdown()}"
+        f"Retinas, from No DR to Proliferative: {clinics}.\n\n{TextTable('', header, rows).markdown()}"
     )
 
 
@@ -988,8 +988,8 @@ def online_text(numbers: Numbers) -> str:
         f"{numbers['streams']} streams of retinas: {numbers['n_before']:,} rows with the grades of the "
         f"screening population above, which is also the calibration population, then {numbers['n_after']:,} "
         f"rows with those of the early clinic. Coverage with alpha = {numbers['alpha']}.\n\n"
-        f"{Table('', header, rows).markdown()}\n\nA `RiskMonitor` of the sets of `RiskController`, with a "
-        f"probability of at most {numbers['false_alarm']} of a false alarm, raised an alarm in "
+        f"{TextTable('', header, rows).markdown()}\n\nA `RiskMonitor` of the sets of `RiskController`, with "
+        f"a probability of at most {numbers['false_alarm']} of a false alarm, raised an alarm in "
         f"{share(numbers['alarmed'])} of the streams: in {share(numbers['alarmed_before'])} before the "
         f"change{later}."
     )
@@ -1074,7 +1074,7 @@ def randomize_text(numbers: Numbers) -> str:
         f"Ratings of {numbers['voters'][0]['n_rows']:,} marriages (1 to 5). The most similar women "
         "vote, so every probability is a whole number of votes divided by their number. Coverage with "
         f"alpha = {numbers['alpha']}, means over {numbers['halves']} random halves."
-        f"\n\n{Table('', header, rows).markdown()}"
+        f"\n\n{TextTable('', header, rows).markdown()}"
     )
 
 
@@ -1175,7 +1175,7 @@ def measure_choosing(
 
 def choosing_text(numbers: Numbers) -> str:
     """What was asked for and what came of it."""
-    chosen = Table(
+    chosen = TextTable(
         "",
         ("target", "alpha found", "risk", "labels in a set", "single labels"),
         [
@@ -1187,7 +1187,7 @@ def choosing_text(numbers: Numbers) -> str:
         ],
     )
     ways = {"weights": "`weights_for_coverage`", "classes": "`alpha` by class"}
-    classes = Table(
+    classes = TextTable(
         "",
         ("", *numbers["targets"], "labels in a set"),
         [
@@ -1400,7 +1400,7 @@ def options_text(numbers: Mapping[str, Any]) -> str:
         for name, option in OPTIONS.items()
     ]
     header = ("question", "option", "theorem", "combines with", "labels in a set")
-    return Table("", header, rows).markdown()
+    return TextTable("", header, rows).markdown()
 
 
 def blocks(numbers: Mapping[str, Any]) -> dict[str, str]:

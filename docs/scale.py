@@ -53,7 +53,7 @@ from ordinalrisk.curves.part_steps import (
 )
 from ordinalrisk.curves.steps import Steps
 from ordinalrisk.display.palette import BLUE, FAINT, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION
-from ordinalrisk.display.text_table import Table
+from ordinalrisk.display.text_table import TextTable
 from ordinalrisk.execution.dask.executor import MERGED_AT_ONCE
 from ordinalrisk.files.atomic import replacing
 from ordinalrisk.inputs.batch import merge_all
@@ -641,7 +641,7 @@ def rates_text(numbers: Mapping[str, Any]) -> str:
         of = "step" if name in ASKED else "row"
         rows.append((meaning, of, f"{ns:.1f}", f"{1e3 / ns:,.0f}"))
     size_of_row = f"{rates['file_bytes_a_row']:.0f} bytes a row"
-    return Table("", ("one core", "of a", "nanoseconds", "million a second"), rows).markdown() + (
+    return TextTable("", ("one core", "of a", "nanoseconds", "million a second"), rows).markdown() + (
         f"\n\nA file of {rates['rows']:,} rows, {K} classes, float32, {size_of_row}; coverage with alpha = "
         f"{ALPHA}, where {rates['steps_a_row']:.2f} of the rows have a step, held in "
         f"{rates['bytes_a_step']:.0f} bytes. A task that does nothing costs the process with client and "
@@ -703,7 +703,7 @@ def messages_text(numbers: Mapping[str, Any]) -> str:
         messages(n, alpha, _usual(numbers))["bytes"]
         for n, alpha in product(between.tolist(), numbers["messages"]["alphas"])
     )
-    return Table("", header, rows).markdown() + (
+    return TextTable("", header, rows).markdown() + (
         f"\n\nalpha = {ALPHA}, {_usual(numbers)} parts (1,000 for 10^9 real steps), every row with a step, "
         f"scores of {4 * K} bytes a row. Over all {len(searches)} searches, with alpha from "
         f"{min(numbers['messages']['alphas'])} to {max(numbers['messages']['alphas'])} and "
@@ -741,7 +741,7 @@ def model_text(numbers: Mapping[str, Any]) -> str:
         "reading",
     )
     model = Model(numbers["rates"])
-    return Table("", header, rows).markdown() + (
+    return TextTable("", header, rows).markdown() + (
         f"\n\n\\*: the scheduler is the limit, not the workers. Files of {model.rows_of_file:,} rows; *held "
         "by each* worker are the steps, between the questions of a calibration; *scheduler* is what it "
         "remembers of tasks then; *reading* is what storage must give all workers together as they predict."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ordinalrisk.display.text_table import Table
+from ordinalrisk.display.text_table import TextTable
 from reproduction import remarks
 from reproduction.run import RELEASED, TOLERANCE, Reproduction
 from reproduction.tables import centroid_table, class_tables, published_table, rules_tables, weight_table
@@ -73,7 +73,7 @@ def page(
         The path of the note that lists where the library differs from the paper.
     """
     first = reproductions[0]
-    summary = Table(
+    summary = TextTable(
         "",
         ("experiment", "scores", "rows", f"cells within {TOLERANCE}", "largest difference"),
         [
@@ -138,7 +138,7 @@ def _section(r: Reproduction, pictures: Sequence[tuple[str, str]], note: str | N
     yield from _pictures(r, shown, ["classes"])
 
 
-def _captioned(table: Table) -> Iterator[str]:
+def _captioned(table: TextTable) -> Iterator[str]:
     yield f"{table.caption}:\n"
     yield table.markdown() + "\n"
 

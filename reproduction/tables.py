@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ordinalrisk.display.text_table import Table
+from ordinalrisk.display.text_table import TextTable
 from ordinalrisk.losses.kinds import WeightedLoss
 from reproduction.protocol import Experiment, TrialMeans
 from reproduction.run import RELEASED, Reproduction
 from reproduction.scores import NORMALISATIONS
 
 
-def published_table(reproduction: Reproduction) -> Table:
+def published_table(reproduction: Reproduction) -> TextTable:
     """The paper's table beside ours."""
     experiment = reproduction.experiment
     published = [risk for risks in experiment.published.values() for risk in risks]
-    return Table(
+    return TextTable(
         f"Table {experiment.table}: realised risk, published and here "
         f"({reproduction.growths[0]} rule, {RELEASED} scores)",
         ("scenario", "alpha", "published", "here", "s.e.", "difference", ""),
@@ -35,11 +35,11 @@ def published_table(reproduction: Reproduction) -> Table:
     )
 
 
-def rules_table(results: Sequence[TrialMeans], experiment: Experiment, caption: str) -> Table:
+def rules_table(results: Sequence[TrialMeans], experiment: Experiment, caption: str) -> TextTable:
     """Realised risk and mean size of each growth rule, in two columns each."""
     rules = list(dict.fromkeys(r.growth for r in results))
     cell = {(r.scenario, r.alpha, r.growth): r for r in results}
-    return Table(
+    return TextTable(
         caption,
         ("scenario", "alpha", *(text for rule in rules for text in (rule, "size"))),
         [
@@ -58,7 +58,7 @@ def rules_table(results: Sequence[TrialMeans], experiment: Experiment, caption: 
     )
 
 
-def rules_tables(reproduction: Reproduction) -> list[Table]:
+def rules_tables(reproduction: Reproduction) -> list[TextTable]:
     """One for each normalisation."""
     return [
         rules_table(
@@ -70,11 +70,11 @@ def rules_tables(reproduction: Reproduction) -> list[Table]:
     ]
 
 
-def class_table(reproduction: Reproduction, normalisation: str, growth: str) -> Table:
+def class_table(reproduction: Reproduction, normalisation: str, growth: str) -> TextTable:
     """Coverage and mean size of each true class under each scenario."""
     experiment = reproduction.experiment
     results = reproduction.class_results(normalisation, growth)
-    return Table(
+    return TextTable(
         f"Coverage and mean set size of each true class at alpha = {experiment.class_alpha} "
         f"({growth} rule, {normalisation} scores)",
         ("class", *(text for r in results for text in (r.scenario, "size"))),
@@ -92,16 +92,16 @@ def class_table(reproduction: Reproduction, normalisation: str, growth: str) -> 
     )
 
 
-def class_tables(reproduction: Reproduction) -> list[Table]:
+def class_tables(reproduction: Reproduction) -> list[TextTable]:
     """Under the released normalisation and the first rule, then under softmax and every rule."""
     ways = [(RELEASED, reproduction.growths[0]), *(("softmax", growth) for growth in reproduction.growths)]
     return [class_table(reproduction, *way) for way in ways]
 
 
-def centroid_table(reproduction: Reproduction) -> Table:
+def centroid_table(reproduction: Reproduction) -> TextTable:
     """Where the sets lie at equal mean size."""
     experiment = reproduction.experiment
-    return Table(
+    return TextTable(
         f"Centroids of sets of mean size {experiment.centroid_size}, or the first below, and their mean "
         "distance from the middle",
         ("scenario", "rule", "scores", "alpha", "size", "centroid", "distance"),
@@ -120,7 +120,7 @@ def centroid_table(reproduction: Reproduction) -> Table:
     )
 
 
-def weight_table(reproduction: Reproduction) -> Table:
+def weight_table(reproduction: Reproduction) -> TextTable:
     """What weights do to the coverage of heavy classes, those of more than average weight, and of light ones.
 
     At equal mean size: otherwise a loss that counts some misses less would just have smaller sets. A size
@@ -144,7 +144,7 @@ def weight_table(reproduction: Reproduction) -> Table:
                         *(_or_dash(share, 3) for share in shares),
                     )
                 )
-    return Table(
+    return TextTable(
         f"Mean coverage of heavy classes, of more than average weight, and of light ones at mean size "
         f"{experiment.centroid_size} or the first below: under equal weights, then under the scenario",
         ("scenario", "rule, scores", "size", "heavy", "then", "light", "then"),

@@ -290,7 +290,7 @@ def test_compare_ranks_the_rules_as_the_library_does(files, rows):
     losses = default_losses(rows) | {"weights 1,1,2,4": orisk.WeightedLoss([1, 1, 2, 4])}
     expected = ranked(orisk.compare(*rows, losses=losses, alphas=[0.1, 0.2], folds=4, random_state=3))
     document = json.loads(Path("compared.json").read_text())
-    assert (document["rows"], document["rows_compared"], document["folds"], document["seed"]) == (
+    assert (document["rows"], document["rows_compared"], document["folds"], document["random_state"]) == (
         *(N_ROWS, N_ROWS),
         *(4, 3),
     )

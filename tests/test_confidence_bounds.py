@@ -17,7 +17,7 @@ from options import BOUNDS as BOUND_NAMES
 from scipy.integrate import quad
 
 from ordinalrisk import CostTableLoss, DivergenceLoss, RiskController, WeightedLoss
-from ordinalrisk.calibration import bets
+from ordinalrisk.calibration import betting_bound
 from ordinalrisk.calibration.binomial_tails import binomial_rejects, units_without_loss
 from ordinalrisk.calibration.confidence_bounds import (
     BOUNDS,
@@ -273,8 +273,8 @@ def test_larger_losses_never_win_where_smaller_ones_lose(steps, seed):
     small = rng.random(n) ** rng.integers(1, 12)
     large = np.minimum(small + rng.random(n) * (rng.random(n) < 0.2) * 0.3, 1)
     for delta in (Fraction(1, 20), Fraction(1, 3)):
-        small_wins = bets.win(small, spread, alpha, delta)
-        assert small_wins >= bets.win(large, spread, alpha, delta)
+        small_wins = betting_bound.bets_reach_goal(small, spread, alpha, delta)
+        assert small_wins >= betting_bound.bets_reach_goal(large, spread, alpha, delta)
 
 
 def test_neither_the_order_of_steps_nor_their_number_type_counts():

@@ -30,7 +30,7 @@ from ordinalrisk.curves.windows import NotKnownError
 from ordinalrisk.execution.dask import collections, executor
 from ordinalrisk.execution.dask.lazy_sets import LazyIntervalSet
 from ordinalrisk.inputs.arrays import is_dask, is_lazy_set
-from ordinalrisk.inputs.batch import Together
+from ordinalrisk.inputs.batch import SummaryGroup
 
 K, N = 4, 900
 CLASSES = ["none", "mild", "severe", "worst"]
@@ -151,7 +151,7 @@ def test_every_loss_and_growth_rule_in_other_processes(cluster, small, draw):
     for loss, growth, alphas, proba, y, _ in cases:
         spec = RiskController(loss, alphas[0], growth).spec
         specs.append(spec)
-        empty = executor.shared((LossSteps(spec, np.arange(K)), Together()))
+        empty = executor.shared((LossSteps(spec, np.arange(K)), SummaryGroup()))
         parts = (slice(0, 350), slice(350, 350), slice(350, N))
         steps.append(
             [

@@ -777,7 +777,7 @@ def test_work_behind_is_done_in_order_and_its_error_comes_up():
         done.append(item)
 
     def work_on(items):
-        with set_writer._behind(until_two) as work:
+        with set_writer._in_background(until_two) as work:
             for item in items:
                 work(item)
 

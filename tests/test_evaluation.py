@@ -19,9 +19,9 @@ from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk import metrics
-from ordinalrisk.calibration.calibration import Calibration
 from ordinalrisk.calibration.guarantees import Guarantee
 from ordinalrisk.calibration.promises import Expectation, HighProbability, expectation_threshold
+from ordinalrisk.calibration.result import Calibration
 from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.curves.strata import Strata, Stratum
 from ordinalrisk.evaluation import counts as tallies
@@ -862,7 +862,7 @@ def test_top_rows_by_sorting(values, cut, most):
     top = TopRows(most)
     for start in range(0, len(values), cut):
         part = np.array(values[start : start + cut])
-        top.offer(part, np.arange(start, start + len(part)))
+        top.add(part, np.arange(start, start + len(part)))
     assert top.rows == sorted(range(len(values)), key=lambda row: (-values[row], row))[:most]
 
 

@@ -558,7 +558,7 @@ clear = rows | {
     "safe_tolerance": "fp64",
 }
 how = {"TOLERANCE": 1e-5, "RULE": 1, "POINT": 0, "SHAPE": 0, "WEIGHTED": True, "BLOCK": 32, "LISTED": True}
-glance = {
+quick = {
     "K": 10, "CHUNK": 16, "WEIGHTED": True, "EQUAL_WEIGHTS": True, "MODE_MATTERS": True, "IN_ORDER": True,
     "COMPUTED_IN": tl.float32, "BLOCK": 32, "STAGES": 3,
 }
@@ -572,7 +572,7 @@ code["steps"] = ptx(gpu_levels.steps_kernel, exact, how, **exactly)
 once = exact | {"n_steps": "*i64", "weights": "*fp64"}
 del once["K"]
 for K, chunk, equal in ((10, 16, True), (10, 16, False), (100, 32, True)):
-    kind = how | glance | {"K": K, "CHUNK": chunk, "EQUAL_WEIGHTS": equal, "BLOCK": 128}
+    kind = how | quick | {"K": K, "CHUNK": chunk, "EQUAL_WEIGHTS": equal, "BLOCK": 128}
     kind["COMPUTED_IN"] = tl.float32 if equal else tl.float64
     kernel = gpu_quick_steps.clear_steps_kernel
     code[f"clear steps {K} {equal}"] = ptx(kernel, once, kind, **exactly | {"num_warps": 4})
@@ -586,8 +586,8 @@ found = {
 }
 unequal = {"EQUAL_WEIGHTS": False, "MODE_MATTERS": False}
 for kind in ({}, unequal, {"WEIGHTED": False}, {"K": 100, "CHUNK": 32}):
-    assert ".ftz" not in ptx(gpu_quick_sets.clear_intervals_kernel, clear, glance | kind, num_warps=1)
-ptx(gpu_quick_sets.cheapest_intervals_kernel, clear, glance | {"BLOCK": 128}, num_warps=4)
+    assert ".ftz" not in ptx(gpu_quick_sets.clear_intervals_kernel, clear, quick | kind, num_warps=1)
+ptx(gpu_quick_sets.cheapest_intervals_kernel, clear, quick | {"BLOCK": 128}, num_warps=4)
 print(json.dumps(found))
 """
 

@@ -26,7 +26,7 @@ from hypothesis import given, settings
 from strategies import GROWTH_RULES, LOSSES, PROBABILITIES, RULE_NAMES, as_rule, calibration_sets, ends_of
 
 import ordinalrisk as orisk
-from ordinalrisk.calibration import bets, score_counts
+from ordinalrisk.calibration import betting_bound, score_counts
 from ordinalrisk.growth.kernels import InvalidRow, arguments, cpu, library, reference, vectorised
 from ordinalrisk.inputs.arrays import BFLOAT16, widened
 from ordinalrisk.losses.cost_table import CostTable
@@ -172,18 +172,18 @@ def test_whole_tiles_equal_the_reference(dtype, loss, family):
             assert_same_bits(cpu.intervals(proba, *how, float(threshold)), ends(levels, threshold))
 
 
-def at_a_glance(proba, loss, threshold, variant):
-    """What is done at a glance of one tile of rows: both ends, and the rows that are left."""
+def by_quick_test(proba, loss, threshold, variant):
+    """One tile of rows by the quick test: both ends, and the rows that are left."""
     run = library.functions_of(variant)
     costs = CostTable.of(loss, proba.shape[1]).gains
-    glance = arguments.glance_for(proba.dtype, costs, "frontier", "mode", threshold, 1e-5)
-    assert glance.at
+    quick = arguments.quick_test_for(proba.dtype, costs, "frontier", "mode", threshold, 1e-5)
+    assert quick.at
     lower, upper = np.full((2, cpu.ROWS_IN_A_TILE), -1, np.int32)
     waiting = np.empty(2 * cpu.ROWS_IN_A_TILE, np.int64)
     room = np.empty(run.room_for(proba.shape[1]), np.uint8)
     rows = arguments.rows_of(proba, None, 1e-5)
     places = map(arguments.address, (lower, upper, waiting, room))
-    left = run.sets_at_a_glance(byref(rows), byref(glance), 0, *places)
+    left = run.sets_by_quick_test(byref(rows), byref(quick), 0, *places)
     return lower, upper, waiting[:left].tolist()
 
 
@@ -214,14 +214,14 @@ def test_certainty_is_counted_as_numpy_does(order, dtype, K):
     ],
     ids=["gains", "running sums", "single labels"],
 )
-def test_what_is_clear_is_done_at_a_glance(loss, threshold, dtype, K, variant):
+def test_clear_rows_are_done_by_the_quick_test(loss, threshold, dtype, K, variant):
     rng = np.random.default_rng(7)
     centre = rng.uniform(0, K - 1, (cpu.ROWS_IN_A_TILE + 16, 1))
     proba = orisk.probabilities.softmax(-((np.arange(K) - centre) ** 2)).astype(dtype)
     expected = reference.intervals(
         proba[: cpu.ROWS_IN_A_TILE], CostTable.of(loss, K).gains, "frontier", "mode", threshold
     )
-    lower, upper, left = at_a_glance(proba, loss, threshold, variant)
+    lower, upper, left = by_quick_test(proba, loss, threshold, variant)
     assert len(left) < 3
     done = np.setdiff1d(np.arange(cpu.ROWS_IN_A_TILE), left)
     assert np.array_equal(lower[done], expected[0][done])
@@ -248,7 +248,7 @@ def test_what_is_not_clear_is_left(row, why, variant):
     proba = np.tile(np.float32([0.7, 0.28, 0.01, 0.01]), (cpu.ROWS_IN_A_TILE + 16, 1))
     proba[5] = row
     threshold = 0.5 if why == "two labels for a point" else 0.2
-    *_, left = at_a_glance(proba, orisk.WeightedLoss(), threshold, variant)
+    *_, left = by_quick_test(proba, orisk.WeightedLoss(), threshold, variant)
     assert left == ([5] if why else [])
 
 
@@ -268,7 +268,7 @@ def test_what_is_not_clear_is_left(row, why, variant):
 def test_running_sums_that_are_not_clear_are_left(row, why, variant):
     proba = np.tile(np.float32([0.7, 0.28, 0.01, 0.01]), (cpu.ROWS_IN_A_TILE + 16, 1))
     proba[5] = row
-    *_, left = at_a_glance(proba, orisk.DivergenceLoss(normalize=False), 0.2, variant)
+    *_, left = by_quick_test(proba, orisk.DivergenceLoss(normalize=False), 0.2, variant)
     assert left == ([5] if why else [])
 
 
@@ -384,7 +384,7 @@ def test_the_first_invalid_row_is_found(bad_row):
 
 @pytest.mark.parametrize("last", [-1e-9, np.nan, np.inf, 1e-3])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_an_invalid_row_is_found_at_a_glance(dtype, last):
+def test_the_quick_test_finds_an_invalid_row(dtype, last):
     """Among rows that are clear, in prediction and in calibration; the row's label is its point label."""
     proba = np.tile(np.array([0.7, 0.2, 0.06, 0.04], dtype), (3 * cpu.ROWS_IN_A_TILE, 1))
     proba[20] = [0.7, 0.25, 0.05, last]
@@ -899,11 +899,11 @@ def test_bets_are_the_same_in_every_variant(kernels):
     for _ in range(200):
         n, alpha = int(rng.integers(1, 400)), Fraction(int(rng.integers(2, 50)), 100)
         losses = np.minimum(rng.random(n) * float(alpha) * rng.uniform(0.1, 2.5), 1.0)
-        spread = rng.uniform(0.01, 0.5, bets.BLOCKS)
-        risk = bets.as_float(alpha)
-        how = risk, bets.shaved(delta, n), bets.largest_bet(risk)
-        outcomes.append(bets.win(losses, spread, alpha, delta))
-        assert outcomes[-1] == bets._bets_reach_goal(losses, spread, *how)
+        spread = rng.uniform(0.01, 0.5, betting_bound.BLOCKS)
+        risk = betting_bound.as_float(alpha)
+        how = risk, betting_bound.with_rounding_margin(delta, n), betting_bound.largest_bet(risk)
+        outcomes.append(betting_bound.bets_reach_goal(losses, spread, alpha, delta))
+        assert outcomes[-1] == betting_bound._bets_reach_goal_in_python(losses, spread, *how)
     assert {*outcomes} == {False, True}
 
 

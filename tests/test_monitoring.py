@@ -16,8 +16,8 @@ from test_drift import alarms
 import ordinalrisk as orisk
 from ordinalrisk import RiskMonitor
 from ordinalrisk.calibration.score_counts import score_counts, two_sample_p_value
-from ordinalrisk.sequential import bets, drift
-from ordinalrisk.sequential.bets import bet_factors, bet_sizes, evidence_after, wealth_after
+from ordinalrisk.sequential import betting_run, drift
+from ordinalrisk.sequential.betting_run import bet_sizes, evidence_after, loss_bet_factors, wealth_after
 
 COST_TABLE = [[0, 1, 1, 2, 3], [2, 0, 1, 2, 2], [4, 2, 0, 0, 1], [6, 5, 3, 0, 1], [9, 7, 5, 2, 0]]
 LOSSES = {
@@ -58,7 +58,7 @@ def first_alarms(rows, streams, alpha, delta, risk, size=1, seed=0):
     rng = np.random.default_rng(seed)
     claim = Fraction(alpha)
     sizes = bet_sizes(claim)
-    factors = np.array([bet_factors(-claim, sizes), bet_factors(Fraction(size) - claim, sizes)]).T
+    factors = np.array([loss_bet_factors(-claim, sizes), loss_bet_factors(Fraction(size) - claim, sizes)]).T
     wealth, alarm = np.zeros((len(sizes), streams)), np.zeros(streams, int)
     for row in range(1, rows + 1):
         lost = rng.random(streams) < risk(row) / float(Fraction(size))
@@ -146,7 +146,9 @@ def test_the_class_computes_what_was_simulated():
     monitor = RiskMonitor("coverage", "0.3", delta=0.01)
     monitor.update(y, sets)
     sizes = bet_sizes(Fraction(3, 10))
-    factors = np.array([bet_factors(Fraction(-3, 10), sizes), bet_factors(Fraction(7, 10), sizes)]).T
+    factors = np.array(
+        [loss_bet_factors(Fraction(-3, 10), sizes), loss_bet_factors(Fraction(7, 10), sizes)]
+    ).T
     wealth, peak, alarm = np.zeros((len(sizes), 2)), 1.0, None  # the same stream twice
     for row, missed in enumerate(~sets.contains(y), start=1):
         wealth = wealth_after(wealth, factors[:, [int(missed)] * 2], row)
@@ -168,7 +170,7 @@ def test_batches_of_any_size_are_rows_one_by_one(loss, alpha, monkeypatch):
     assert state(single) == state(whole)
     assert answers.index(True) + 1 == whole.alarm_row_
     assert all(answers[whole.alarm_row_ :]), "the alarm stays"
-    monkeypatch.setattr(bets, "_ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(betting_run, "_ROWS_AT_ONCE", 7)
     cut = RiskMonitor(loss, alpha)
     cut.update(y[:40], sets[:40])
     cut.update(y[40:40], sets[40:40])
@@ -518,8 +520,8 @@ def test_classes_that_are_no_json_are_not_saved(tmp_path):
 
 def test_p_values_of_drift_are_uniform_and_independent(monkeypatch):
     """The heart of the guarantee, however often scores tie: a tenth more small ones would be found."""
-    found, win = [], drift.bet_factors
-    monkeypatch.setattr(drift, "bet_factors", lambda p: found.append(p) or win(p))
+    found, win = [], drift.score_bet_factors
+    monkeypatch.setattr(drift, "score_bet_factors", lambda p: found.append(p) or win(p))
     alarms(400, 60, 0.2, n_rows=100)
     p_values = np.array(found).reshape(400, 100)
     shares = np.bincount((p_values * 10).astype(int).ravel(), minlength=10) / p_values.size
@@ -531,11 +533,11 @@ def test_p_values_of_drift_are_uniform_and_independent(monkeypatch):
 
 def test_bets_on_p_values_that_are_uniform_win_nothing_on_average():
     points, weights = np.polynomial.legendre.leggauss(8)  # exact for polynomials up to degree 15
-    factors = np.array([drift.bet_factors((1 + point) / 2) for point in points])
+    factors = np.array([drift.score_bet_factors((1 + point) / 2) for point in points])
     mean = weights @ factors / 2
     assert (mean < 1).all()
     assert mean == pytest.approx(np.ones(len(mean)), abs=1e-13)
-    assert (np.array([drift.bet_factors(p) for p in np.linspace(0, 1, 101)]) >= 0).all()
+    assert (np.array([drift.score_bet_factors(p) for p in np.linspace(0, 1, 101)]) >= 0).all()
 
 
 @pytest.mark.parametrize(("n", "m"), [(50, 30), (400, 100)])

@@ -250,7 +250,7 @@ def test_batches_of_any_size_give_the_same(draw, name, monkeypatch):
 def test_another_seed_tosses_other_coins(draw):
     setting = made(draw, "randomized")
     other = summarise(setting.controller, setting.proba, setting.y, cases=setting.cases, random_state=4)
-    assert other["promise"]["seed"] == 4
+    assert other["promise"]["random_state"] == 4
     assert [stop["sizes"] for stop in other["stops"]] != [stop["sizes"] for stop in setting.found["stops"]]
 
 
@@ -560,4 +560,4 @@ def test_ratios_of_classes_have_the_key_that_earlier_reports_have(draw):
     """The report is still of schema version 1, which others read."""
     found = made(draw, "class ratios").found
     assert found["schema_version"] == 1
-    assert found["promise"]["class_weights"] == ["1", "0.5", "2", "1"]
+    assert found["promise"]["class_ratios"] == ["1", "0.5", "2", "1"]

@@ -34,7 +34,7 @@ from ordinalrisk.evaluation.counts import Tally
 from ordinalrisk.evaluation.outcomes import Outcomes
 from ordinalrisk.evaluation.realised import ClusterLosses, StratumCounts, WeightedLosses
 from ordinalrisk.evaluation.striking import StrikingRow, StrikingRows, TopRows
-from ordinalrisk.inputs.batch import Batch, Summary, Together
+from ordinalrisk.inputs.batch import Batch, Summary, SummaryGroup
 from ordinalrisk.inputs.random_rows import RandomRows, generator_at
 from ordinalrisk.inputs.scattered_rows import ScatteredRows
 from ordinalrisk.losses.cost_table import CostTable
@@ -145,8 +145,8 @@ SUMMARIES = {
     ),
     ScatteredRows: Merged(lambda promise: ScatteredRows(7), scattered_found),
     Outcomes: Merged(outcomes, outcomes_found),
-    Together: Merged(
-        lambda promise: Together(counted=outcomes(promise), sample=RandomRows(5)),
+    SummaryGroup: Merged(
+        lambda promise: SummaryGroup(counted=outcomes(promise), sample=RandomRows(5)),
         lambda promise, found: (outcomes_found(promise, found.counted), found.sample.drawn()[1].tolist()),
     ),
     Reliability: Merged(lambda promise: Reliability(), lambda promise, found: json.dumps(found.finish())),
@@ -200,7 +200,7 @@ def tally_of(rows):
 
 
 def keep_striking(part, rows):
-    part.offer(0, LABELS[rows], tuple(ends[rows] for ends in ENDS), rows)
+    part.add(0, LABELS[rows], tuple(ends[rows] for ends in ENDS), rows)
     new = part.new_rows.tolist()
     part.keep({row: StrikingRow([f"A{row}"], int(LABELS[row]), ENDS[0][row]) for row in new})
 
@@ -228,7 +228,7 @@ PREDICTED = {
     ),
     TopRows: of_predicted_rows(
         lambda: TopRows(5),
-        lambda part, rows: part.offer(SETS.size[rows], rows),
+        lambda part, rows: part.add(SETS.size[rows], rows),
         lambda part: part.rows,
     ),
     StrikingRows: of_predicted_rows(

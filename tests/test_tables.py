@@ -16,7 +16,7 @@ from reproduction.protocol import TrialMeans, halves
 from reproduction.run import Centroids, RealisedRisks, reproduce
 from reproduction.scores import Scores
 from reproduction.tables import (
-    Table,
+    TextTable,
     centroid_table,
     class_table,
     decimals,
@@ -107,7 +107,7 @@ def said(sentences):
 
 
 def test_text_pads_columns():
-    table = Table("caption", ("name", "a", ""), [("x", "1.5", ""), ("longer", "-10", "differs")])
+    table = TextTable("caption", ("name", "a", ""), [("x", "1.5", ""), ("longer", "-10", "differs")])
     assert table.text().splitlines() == [
         "name      a",
         "x       1.5",
@@ -116,11 +116,11 @@ def test_text_pads_columns():
 
 
 def test_text_of_a_table_without_rows_is_its_header():
-    assert Table("caption", ("name", "a"), []).text() == "name  a"
+    assert TextTable("caption", ("name", "a"), []).text() == "name  a"
 
 
 def test_markdown_aligns_numbers_right():
-    table = Table("caption", ("name", "a", ""), [("x", "1.5", ""), ("", "-10", "differs")])
+    table = TextTable("caption", ("name", "a", ""), [("x", "1.5", ""), ("", "-10", "differs")])
     assert table.markdown().splitlines() == [
         "| name | a |  |",
         "| --- | ---: | --- |",
@@ -131,7 +131,7 @@ def test_markdown_aligns_numbers_right():
 
 def test_a_row_of_another_length_is_refused():
     with pytest.raises(ValueError, match="zip"):
-        Table("caption", ("name", "a"), [("x",)]).text()
+        TextTable("caption", ("name", "a"), [("x",)]).text()
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from functools import partial
 from os import PathLike
 from typing import Any
 
-from ordinalrisk.calibration.calibration import Calibration
 from ordinalrisk.calibration.combinations import require_parts_suffice, require_theorem
 from ordinalrisk.calibration.guarantees import Guarantee, guarantee_of, warn_if_uncertified
 from ordinalrisk.calibration.labelled_rows import labelled_batches, labelled_rows
+from ordinalrisk.calibration.result import Calibration
 from ordinalrisk.calibration.row_thresholds import Thresholds
 from ordinalrisk.calibration.spec import OPTIONS, Spec
 from ordinalrisk.checks.findings import warn_of_findings

@@ -14,14 +14,14 @@ from ordinalrisk.inputs.row_names import RowNames
 
 __all__ = ["split_folds", "split_rows"]
 
-Rows = NDArray[np.int64]
+RowNumbers = NDArray[np.int64]
 
 _MOST_ROWS = 10**9  # their positions take 8 gigabytes
 
 
 def split_rows(
     n_or_y: Any, *, share: Any = 0.5, clusters: Any = None, random_state: int | None = None
-) -> tuple[Rows, Rows]:
+) -> tuple[RowNumbers, RowNumbers]:
     """Split rows into two parts at random, for example to choose a loss on one and calibrate on the other.
 
     Parameters
@@ -64,7 +64,7 @@ def split_rows(
 
 def split_folds(
     n_rows: int, folds: int, *, clusters: Any = None, random_state: int | None = None
-) -> list[Rows]:
+) -> list[RowNumbers]:
     """Split rows into folds at random.
 
     Parameters
@@ -103,7 +103,9 @@ def split_folds(
     return _rows_of(np.array_split(_shuffled(n_clusters, random_state), folds), cluster)
 
 
-def held_out_and_training(n_rows: int, size: Any, clusters: Any, random_state: int) -> tuple[Rows, Rows]:
+def held_out_and_training(
+    n_rows: int, size: Any, clusters: Any, random_state: int
+) -> tuple[RowNumbers, RowNumbers]:
     """Draw the rows to calibrate with and the rows to train on.
 
     With ``clusters``, ``size`` counts clusters, since counting rows would favour clusters of some sizes.
@@ -113,13 +115,13 @@ def held_out_and_training(n_rows: int, size: Any, clusters: Any, random_state: i
     return _two_parts(cluster, n_held_out, random_state)
 
 
-def _two_parts(cluster: Rows, n_first: int, random_state: int | None) -> tuple[Rows, Rows]:
+def _two_parts(cluster: RowNumbers, n_first: int, random_state: int | None) -> tuple[RowNumbers, RowNumbers]:
     order = _shuffled(int(cluster.max()) + 1, random_state)
     first, second = _rows_of([order[:n_first], order[n_first:]], cluster)
     return first, second
 
 
-def _rows_of(parts: Sequence[Rows], cluster: Rows) -> list[Rows]:
+def _rows_of(parts: Sequence[RowNumbers], cluster: RowNumbers) -> list[RowNumbers]:
     """Return the positions of the rows in each part, ascending; ``parts`` lists the clusters of each part."""
     part_of = np.empty(sum(map(len, parts)), np.int64)
     for number, members in enumerate(parts):
@@ -153,7 +155,7 @@ def _length(values: Any) -> int:
         ) from None
 
 
-def _clusters(clusters: Any, n_rows: int) -> tuple[Rows, int]:
+def _clusters(clusters: Any, n_rows: int) -> tuple[RowNumbers, int]:
     """Return the number of each row's cluster, in order of appearance, and the number of clusters."""
     if clusters is None:
         return np.arange(n_rows), n_rows
@@ -161,7 +163,7 @@ def _clusters(clusters: Any, n_rows: int) -> tuple[Rows, int]:
     return cluster, int(cluster.max()) + 1
 
 
-def _shuffled(n: int, random_state: int | None) -> Rows:
+def _shuffled(n: int, random_state: int | None) -> RowNumbers:
     seed = None if random_state is None else checked_seed(random_state)
     return np.random.default_rng(seed).permutation(n)
 

@@ -36,7 +36,7 @@ def rounding(n: int) -> float:
     return ROUNDING + n * UNIT_ROUNDING
 
 
-def shaved(delta: Fraction, n: int) -> float:
+def with_rounding_margin(delta: Fraction, n: int) -> float:
     """Reduce ``delta`` by what rounding may have taken from a p-value, to be on the safe side."""
     return float(delta) / (1 + rounding(n))
 

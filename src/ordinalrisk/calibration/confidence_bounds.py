@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ordinalrisk.calibration import bets
+from ordinalrisk.calibration import betting_bound
 from ordinalrisk.calibration.binomial_tails import (
     ROUNDING,
     binomial_p_value,
     binomial_rejects,
-    shaved,
     units_without_loss,
+    with_rounding_margin,
 )
 from ordinalrisk.curves.steps import last_of_each_level
 from ordinalrisk.inputs.numbers import MOST_ROWS, as_fraction, decimal_text
@@ -98,7 +98,7 @@ def binomial_budget(n: int, alpha: Fraction, delta: Fraction) -> int:
     too many misses.
     """
     alpha, delta = _checked_alpha(alpha), checked_delta(delta)
-    return _last_that(lambda missed: binomial_rejects(missed, n, alpha, delta))
+    return _last_true(lambda missed: binomial_rejects(missed, n, alpha, delta))
 
 
 def hoeffding_bentkus_p_value(mean: Fraction, n: int, alpha: Fraction) -> float:
@@ -121,12 +121,12 @@ def hoeffding_bentkus_budget(n: int, alpha: Fraction, delta: Fraction, unit: Fra
     alpha, delta = _checked_alpha(alpha), checked_delta(delta)
     if n < units_without_loss(alpha, delta):
         return -unit
-    enough = shaved(delta, n)
+    enough = with_rounding_margin(delta, n)
 
     def rejects(total: int) -> bool:
         return total == 0 or hoeffding_bentkus_p_value(total * unit / n, n, alpha) <= enough
 
-    return _last_that(rejects) * unit
+    return _last_true(rejects) * unit
 
 
 def dkw_budget(n: int, alpha: Fraction, delta: Fraction, unit: Fraction, two_valued: bool) -> Fraction:
@@ -191,21 +191,23 @@ def betting_threshold(steps: UnitSteps, scale: Fraction, alpha: Fraction, delta:
             f"Betting takes at most {MOST_BETS} rows or clusters; got {n}. Take "
             'confidence_bound="hoeffding_bentkus", which is nearly as tight for so many.'
         )
-    losses = bets.relative_losses(steps.by, scale)
+    losses = betting_bound.relative_losses(steps.by, scale)
     order = np.lexsort((steps.unit, losses, steps.at))
     at, losses, place = steps.at[order], losses[order], steps.unit[order]
-    bets.require_bounded(place, losses)
-    first = None if steps.stakes is None else bets.losses_of_full_sets(steps.stakes, scale, alpha)
-    spread = bets.spread_before(at, place, losses, n, bets.as_float(alpha), first)
+    betting_bound.require_bounded(place, losses)
+    first = None if steps.stakes is None else betting_bound.losses_of_full_sets(steps.stakes, scale, alpha)
+    spread = betting_bound.spread_before(at, place, losses, n, betting_bound.as_float(alpha), first)
     n_paid = np.concatenate([[0], last_of_each_level(at) + 1])  # at each candidate
 
     def wins(candidate: int) -> bool:
         if candidate >= len(n_paid):
             return False
         paid = slice(0, n_paid[candidate])
-        return bets.win(bets.total_losses(place[paid], losses[paid], n, first), spread, alpha, delta)
+        return betting_bound.bets_reach_goal(
+            betting_bound.total_losses(place[paid], losses[paid], n, first), spread, alpha, delta
+        )
 
-    last = _last_that(wins)
+    last = _last_true(wins)
     if last < 0:
         return -math.inf
     return float(at[n_paid[last]]) if last < len(n_paid) - 1 else math.inf
@@ -262,7 +264,7 @@ def _checked_alpha(alpha: Fraction) -> Fraction:
     return alpha
 
 
-def _last_that(holds: Callable[[int], bool]) -> int:
+def _last_true(holds: Callable[[int], bool]) -> int:
     """Return the last of 0, 1, 2, ... for which a condition holds, or -1; once false, it stays false."""
     holding, failing = -1, 0
     while holds(failing):
@@ -278,12 +280,14 @@ def _last_that(holds: Callable[[int], bool]) -> int:
 
 def _bets_without_loss(alpha: Fraction, delta: Fraction) -> int:
     """Return the fewest bets that win if no unit has a loss: nearly all of them are the largest."""
-    share = bets.as_float(alpha)
-    growth = math.log1p(bets.largest_bet(share) * share)
-    n = _last_that(lambda n: n < MOST_ROWS and n * growth < -math.log(shaved(delta, n))) + 1
+    share = betting_bound.as_float(alpha)
+    growth = math.log1p(betting_bound.largest_bet(share) * share)
+    n = _last_true(lambda n: n < MOST_ROWS and n * growth < -math.log(with_rounding_margin(delta, n))) + 1
 
     def win(n: int) -> bool:
-        return bets.win(np.zeros(n), np.array([bets.largest_spread(share)]), alpha, delta)
+        return betting_bound.bets_reach_goal(
+            np.zeros(n), np.array([betting_bound.largest_spread(share)]), alpha, delta
+        )
 
     if n <= _FEW_BETS:  # the bets themselves know how they are rounded
         while not win(n):
@@ -295,7 +299,7 @@ def _bets_without_loss(alpha: Fraction, delta: Fraction) -> int:
 
 def _dkw_reach(delta: Fraction, two_valued: bool) -> Fraction:
     """The ``t`` of :func:`dkw_budget`, rounded up."""
-    small = shaved(min(delta, Fraction(1, 2)), 1)
+    small = with_rounding_margin(min(delta, Fraction(1, 2)), 1)
     if two_valued:
         return Fraction(math.sqrt(-math.log(small) / 2) * (1 + ROUNDING))
     low, high = 0.6, 30.0  # the tail falls from 0.5 on; at 30 it is below any delta

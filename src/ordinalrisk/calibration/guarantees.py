@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ordinalrisk.calibration.confidence_bounds import BOUNDS, ConfidenceBound
 from ordinalrisk.calibration.promises import share_text, too_few, too_little
 from ordinalrisk.calibration.warning_category import CalibrationWarning
-from ordinalrisk.display.tables import Columns, Table
+from ordinalrisk.display.tables import ColumnsByName, Table
 from ordinalrisk.display.text_table import listed
 from ordinalrisk.inputs.numbers import decimal_text
 
@@ -120,7 +120,7 @@ class Guarantee(Table):
             textwrap.fill(sentence, _WIDTH, break_on_hyphens=False) for sentence in sentences if sentence
         )
 
-    def _columns(self) -> Columns:
+    def _columns(self) -> ColumnsByName:
         rows = [*(self.parts or [self])]
         names = {name: [getattr(part, name) for part in rows] for name in ("group", "label")}
         pools = [", ".join(map(str, part.pool)) for part in rows]

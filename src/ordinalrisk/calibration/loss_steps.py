@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.calibration.calibration import Calibration
 from ordinalrisk.calibration.fingerprint import DataFingerprint
-from ordinalrisk.calibration.score_counts import Counts, no_scores, score_counts
+from ordinalrisk.calibration.result import Calibration
+from ordinalrisk.calibration.score_counts import BinCounts, no_counts, score_counts
 from ordinalrisk.calibration.spec import Spec
-from ordinalrisk.curves.device_steps import joined_steps
+from ordinalrisk.curves.device_steps import concatenated_steps
 from ordinalrisk.curves.part_steps import Key, PartSteps
 from ordinalrisk.curves.risk_curve import AnySteps, RiskCurve
 from ordinalrisk.curves.strata import Strata, Stratum, strata_of
@@ -54,10 +54,10 @@ class LossSteps(Summary):
         self.spec, self.classes, self.costs = spec, classes, spec.costs(len(classes))
         spec.require_alpha(classes)  # before the rows are read
         self.class_ratios = None if class_ratios is None else checked_class_ratios(class_ratios, classes)
-        self._kept: dict[tuple[int, int], _Totals | _Units] = {}
+        self._kept: dict[tuple[int, int], _Totals | _StepsByRow] = {}
         self._used: list[str] | None = None
         self._fingerprint = DataFingerprint()
-        self._score_counts = no_scores()
+        self._score_counts = no_counts()
 
     @property
     def labels(self) -> Sequence[int | None]:
@@ -96,7 +96,7 @@ class LossSteps(Summary):
     def finish(self, columns: ScoreColumns | None = None) -> Calibration:
         if not self._kept:
             raise ValueError("There are no rows to calibrate with.")
-        if units := self._kept_of(_Units):
+        if units := self._kept_of(_StepsByRow):
             return self._calibration_of_units(units, columns)
         rows, steps, class_rows, stakes = self._added_up()
         digest, counts = self._fingerprint.hexdigest(), self._score_counts
@@ -105,7 +105,7 @@ class LossSteps(Summary):
     def as_part(self) -> PartSteps:
         """Return the steps in few bytes, to be kept where the rows are; there may be no rows."""
         rows, steps, class_rows, stakes = self._added_up()
-        packed = {key: joined_steps(parts).packed() for key, parts in steps.items()}
+        packed = {key: concatenated_steps(parts).packed() for key, parts in steps.items()}
         digests = self._fingerprint.digests
         return PartSteps(packed, rows, class_rows, digests, stakes, self._score_counts)
 
@@ -119,7 +119,7 @@ class LossSteps(Summary):
         more_alphas: tuple[Fraction, ...] = (),
         *,
         stakes: Mapping[Key, int] | None = None,
-        score_counts: Counts | None = None,
+        score_counts: BinCounts | None = None,
     ) -> Calibration:
         """Make a calibration from the numbers of rows, the steps and the stakes of each stratum."""
         groups = tuple(dict.fromkeys(group for group, _ in rows))
@@ -133,10 +133,12 @@ class LossSteps(Summary):
 
         def stratum(number: int, group: Any, label: int | None) -> Stratum:
             n_rows, mine = rows.get((group, label), 0), steps.get((group, label), NO_STEPS)
-            joined: AnySteps = joined_steps(mine) if isinstance(mine, list) else mine
+            concatenated: AnySteps = concatenated_steps(mine) if isinstance(mine, list) else mine
             bound, scale = costs.bound_of(label), costs.unit * unit
             stake = (stakes or {}).get((group, label), 0) * scale if self.spec.relative else None
-            curve = RiskCurve(joined, unit=scale, n_rows=n_rows, bound=bound, weight=weight, stake=stake)
+            curve = RiskCurve(
+                concatenated, unit=scale, n_rows=n_rows, bound=bound, weight=weight, stake=stake
+            )
             return Stratum(number if grouped else None, label, n_rows, curve, self._two_valued(label))
 
         parts = [stratum(i, group, label) for (i, group), label in product(enumerate(groups), self.labels)]
@@ -234,9 +236,9 @@ class LossSteps(Summary):
         levels = to_host(self.spec.growth.row_levels(batch.proba, self.costs, batch.point_labels))
         return UnitSteps.of_rows(levels, to_host(batch.labels), self.costs, self.spec.relative)
 
-    def _units(self, batch: Batch) -> _Units:
+    def _units(self, batch: Batch) -> _StepsByRow:
         n_rows, weights = len(batch), batch.sample_weight
-        return _Units(
+        return _StepsByRow(
             self._unit_steps(batch),
             to_host(batch.labels),
             _distinct("groups", batch.groups, n_rows),
@@ -244,7 +246,7 @@ class LossSteps(Summary):
             None if weights is None else row_weights(weights, n_rows),
         )
 
-    def _calibration_of_units(self, kept: list[_Units], columns: ScoreColumns | None) -> Calibration:
+    def _calibration_of_units(self, kept: list[_StepsByRow], columns: ScoreColumns | None) -> Calibration:
         labels = np.concatenate([each.labels for each in kept])
         groups, group_names = _numbered([each.groups for each in kept])
         clusters, _ = _numbered([each.clusters for each in kept])
@@ -255,7 +257,7 @@ class LossSteps(Summary):
                 raise ValueError("sample_weight is 0 in every row; some row must count.")
             weights, weight_unit = exact_weights(of_rows)
         strata = strata_of(
-            UnitSteps.joined([each.steps for each in kept]),
+            UnitSteps.concatenated([each.steps for each in kept]),
             labels,
             self.costs,
             group_names,
@@ -295,7 +297,7 @@ class _Totals(NamedTuple):
     stakes: dict[Key, int]
 
 
-class _Units(NamedTuple):
+class _StepsByRow(NamedTuple):
     """The steps of a batch, with the row of each step."""
 
     steps: UnitSteps
@@ -305,7 +307,7 @@ class _Units(NamedTuple):
     weights: NDArray[np.float64] | None
 
 
-KeptT = TypeVar("KeptT", _Totals, _Units)
+KeptT = TypeVar("KeptT", _Totals, _StepsByRow)
 Names = tuple[tuple[Any, ...], NDArray[np.int64]]
 """The distinct names of a batch in order of appearance, and the position of the name of each row."""
 

@@ -141,7 +141,7 @@ def pooled_strata(
             pool: Pool, parts: Sequence[Stratum] = parts, cached: dict[Pool, Stratum] = cached
         ) -> Stratum:
             if pool not in cached:
-                cached[pool] = _joined([parts[k] for k in pool])
+                cached[pool] = _merged_strata([parts[k] for k in pool])
             return cached[pool]
 
         def fewest(pool: Pool, parts: Sequence[Stratum] = parts, mine: Sequence[Fraction] = mine) -> int:
@@ -154,7 +154,7 @@ def pooled_strata(
     return found
 
 
-def _joined(parts: Sequence[Stratum]) -> Stratum:
+def _merged_strata(parts: Sequence[Stratum]) -> Stratum:
     """Return the rows of several true classes as one stratum."""
     first = parts[0]
     if len(parts) == 1:

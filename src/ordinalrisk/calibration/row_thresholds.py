@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.calibration.calibration import Calibration
 from ordinalrisk.calibration.pooling import NO_POOLS, Pool, Pooling, pooled_strata
 from ordinalrisk.calibration.promises import Promise, ThresholdsByWeight, expectation_threshold
 from ordinalrisk.calibration.randomization import coins, randomized
+from ordinalrisk.calibration.result import Calibration
 from ordinalrisk.curves.strata import Stratum
 from ordinalrisk.display.text_table import listed
 from ordinalrisk.inputs.row_names import RowNames
@@ -68,7 +68,7 @@ class Thresholds:
             curve = self._strata.parts[0].curve
             self.by_class = np.array([expectation_threshold(curve, alphas[0], ratio) for ratio in ratios])
         alike = self._strata.is_one and calibration.shift is None and not randomize
-        self.of_all = self.values[0] if alike else None  # if it does not depend on the row
+        self.shared_threshold = self.values[0] if alike else None  # if it does not depend on the row
 
     @property
     def too_heavy_classes(self) -> list[Any]:
@@ -99,8 +99,8 @@ class Thresholds:
 
     def of(self, rows: RowKeys) -> float | NDArray[np.float64]:
         """Return the threshold of each row, or of each label, or of both; a number if all are the same."""
-        if self.of_all is not None:
-            return self.of_all
+        if self.shared_threshold is not None:
+            return self.shared_threshold
         if self.by_class is not None:
             return self.by_class[None]
         if rows.weights is not None:

@@ -20,7 +20,7 @@ from ordinalrisk.inputs.device import on_device, to_host
 if TYPE_CHECKING:
     import torch
 
-Counts = NDArray[np.int64]
+BinCounts = NDArray[np.int64]
 
 _OCTAVES, _BINS_IN_OCTAVE = 16, 64
 N_BINS = _OCTAVES * _BINS_IN_OCTAVE + 1
@@ -31,7 +31,7 @@ _ROWS_AT_ONCE = 16_384
 _SURPRISING, _LARGE = 0.001, 0.1  # a p-value and a distance that are worth a note
 
 
-def no_scores() -> Counts:
+def no_counts() -> BinCounts:
     return np.zeros(N_BINS, np.int64)
 
 
@@ -48,30 +48,30 @@ def score_bins(proba: NDArray[Any]) -> NDArray[np.int64]:
     return bins
 
 
-def score_counts(proba: Any) -> Counts:
+def score_counts(proba: Any) -> BinCounts:
     """Return the number of rows in each bin."""
     if on_device(proba):
         return _score_counts_on_device(proba)
-    if (counted := cpu.count_certainty(proba, _SHIFT, _FIRST, N_BINS)) is not None:
+    if (counted := cpu.count_uncertainty(proba, _SHIFT, _FIRST, N_BINS)) is not None:
         return counted
-    counts = no_scores()
+    counts = no_counts()
     for start in range(0, len(proba), _ROWS_AT_ONCE):
         counts += np.bincount(score_bins(proba[start : start + _ROWS_AT_ONCE]), minlength=N_BINS)
     return counts
 
 
-def _score_counts_on_device(proba: torch.Tensor) -> Counts:
+def _score_counts_on_device(proba: torch.Tensor) -> BinCounts:
     """Count as on the host, where the rows are; only the counts are copied."""
     import torch
 
     below_one = float(np.nextafter(1.0, 0.0))
     uncertainty = (1.0 - proba.amax(dim=1).double()).clamp(0.0, below_one)
     bins = ((uncertainty.view(torch.int64) >> _SHIFT) - _FIRST + 1).clamp(0, N_BINS - 1)
-    counts: Counts = to_host(torch.bincount(bins, minlength=N_BINS))
+    counts: BinCounts = to_host(torch.bincount(bins, minlength=N_BINS))
     return counts
 
 
-def mean_uncertainty(counts: Counts) -> float:
+def mean_uncertainty(counts: BinCounts) -> float:
     """Return the mean uncertainty of the rows, each at the middle of its bin; NaN without rows."""
     total = int(counts.sum())
     if not total:
@@ -82,7 +82,7 @@ def mean_uncertainty(counts: Counts) -> float:
     return float((counts * middles).sum() / total)
 
 
-def difference(calibrated: Counts, new: Counts) -> str | None:
+def difference(calibrated: BinCounts, new: BinCounts) -> str | None:
     """Say in a sentence how the scores of new rows differ, if they do by a lot and not by chance."""
     p_value = two_sample_p_value(calibrated, new)
     if p_value >= _SURPRISING or distance_of(calibrated, new) < _LARGE:
@@ -96,13 +96,13 @@ def difference(calibrated: Counts, new: Counts) -> str | None:
     )
 
 
-def distance_of(calibrated: Counts, new: Counts) -> float:
+def distance_of(calibrated: BinCounts, new: BinCounts) -> float:
     """Return the Kolmogorov-Smirnov distance of two samples."""
     shares = np.cumsum(calibrated) / calibrated.sum() - np.cumsum(new) / new.sum()
     return float(abs(shares).max())
 
 
-def two_sample_p_value(calibrated: Counts, new: Counts) -> float:
+def two_sample_p_value(calibrated: BinCounts, new: BinCounts) -> float:
     r"""Return an upper bound of the p-value of the Kolmogorov-Smirnov distance between two samples.
 
     .. math:: p \le 2 \exp\Big(-2 D^2 \frac{n m}{n + m}\Big)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ordinalrisk.calibration.calibration import Calibration
 from ordinalrisk.calibration.combinations import require_theorem
 from ordinalrisk.calibration.confidence_bounds import checked_bound, checked_delta
 from ordinalrisk.calibration.pooling import Pooling
@@ -22,13 +21,14 @@ from ordinalrisk.calibration.promises import (
     checked_alpha,
     checked_share,
 )
+from ordinalrisk.calibration.result import Calibration
 from ordinalrisk.calibration.row_thresholds import Thresholds
 from ordinalrisk.calibration.warning_category import CalibrationWarning
 from ordinalrisk.curves.windows import NotKnownError
 from ordinalrisk.growth.rules import GrowthRule, as_growth
 from ordinalrisk.inputs.labels import Classes
 from ordinalrisk.inputs.numbers import as_fraction, as_number, checked_seed, decimal_text
-from ordinalrisk.inputs.weights import by_class
+from ordinalrisk.inputs.weights import values_by_class
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.losses.kinds import IntervalLoss, as_loss
 
@@ -123,7 +123,7 @@ class Spec:
             return [self.checked_alpha(as_fraction(alpha, "alpha"), costs)]
         if self.condition_on is None:
             raise ValueError('alpha by class needs a calibration with condition_on="label".')
-        risks = by_class(alpha, classes, "alpha")
+        risks = values_by_class(alpha, classes, "alpha")
         return [self.checked_alpha(as_fraction(risk, "alpha"), costs) for risk in risks]
 
     def largest_alpha(self, costs: CostTable) -> Fraction:

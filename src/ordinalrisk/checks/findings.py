@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ordinalrisk.calibration.calibration import Calibration
+from ordinalrisk.calibration.result import Calibration
 from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.calibration.warning_category import CalibrationWarning
 from ordinalrisk.checks.fit import ScoredRows

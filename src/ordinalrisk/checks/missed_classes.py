@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.calibration.calibration import Calibration
 from ordinalrisk.calibration.loss_steps import LossSteps
+from ordinalrisk.calibration.result import Calibration
 from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.checks.evidence import is_rarer
 from ordinalrisk.display.text_table import listed

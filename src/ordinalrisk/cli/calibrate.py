@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ordinalrisk.calibration.combinations import require_theorem
-from ordinalrisk.cli import inputs, options, terminal
+from ordinalrisk.cli import options, row_files, terminal
 from ordinalrisk.cli.option_names import in_options
-from ordinalrisk.display.text_table import Table
+from ordinalrisk.display.text_table import TextTable
 from ordinalrisk.files.places import StoredFile
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def calibrate(
     scores: options.Scores = None,
     logits: options.Logits = None,
     rescale: options.Rescale = False,
-    classes: options.Classes = None,
+    classes: options.ClassNames = None,
     loss: Annotated[str, typer.Option(metavar="LOSS", help="{losses}, or a CSV file of costs.")] = "coverage",
     weights: Annotated[str | None, typer.Option(metavar="H", help="A weight for each class: 1,1,2.")] = None,
     positions: Annotated[
@@ -144,7 +144,7 @@ def calibrate(
       ordinalrisk calibrate 's3://bucket/scores/*.parquet' --alpha 0.05 \\
           --cluster tcp://10.0.0.1:8786 --more-alphas 0.01,0.1 -o cal.json
     """  # noqa: D301
-    places, written = inputs.named(scores_files, cluster), options.place(out)
+    places, written = row_files.named(scores_files, cluster), options.place(out)
     if out != "-":
         terminal.require_writable_file(written, "--out", *map(options.place, places))
     if more_alphas is not None and cluster is None:
@@ -192,7 +192,7 @@ def calibrate(
         return controller
 
     console = terminal.printer(to_error=out == "-")
-    with terminal.noting_warnings(console), inputs.working_on(places, "Calibrating", cluster) as progress:
+    with terminal.noting_warnings(console), row_files.working_on(places, "Calibrating", cluster) as progress:
         rule = as_growth(growth) if point is None else GROWTH_RULES[as_growth(growth).name](point)
         if rule.point == "given":
             terminal.fail("--point given: point labels can't be given in a file.")
@@ -279,7 +279,7 @@ def _print_thresholds(console: Console, calibrated: RiskController) -> None:
     ]
     shown = rows[:_MOST_THRESHOLDS]
     console.print()
-    terminal.print_table(console, Table("", header, shown))
+    terminal.print_table(console, TextTable("", header, shown))
     more = "" if len(shown) == len(rows) else f"The first {len(shown)} of "
     console.print(f"{more}{len(rows)} thresholds; {data}")
 

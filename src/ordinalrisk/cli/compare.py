@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ordinalrisk import __version__
-from ordinalrisk.cli import inputs, options, terminal
-from ordinalrisk.display.text_table import Table
+from ordinalrisk.cli import options, row_files, terminal
+from ordinalrisk.display.text_table import TextTable
 from ordinalrisk.files.formats import FileError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def compare(
     scores: options.Scores = None,
     logits: options.Logits = None,
     rescale: options.Rescale = False,
-    classes: options.Classes = None,
+    classes: options.ClassNames = None,
     weights: Annotated[
         str | None, typer.Option(metavar="H", help="Add a loss with a weight for each class.")
     ] = None,
@@ -71,7 +71,7 @@ def compare(
       ordinalrisk compare choose.parquet
       ordinalrisk compare choose.csv --alpha 0.02 --weights 1,1,5 --json all.json
     """  # noqa: D301
-    places, written = inputs.named([scores_file]), None if json is None else options.place(json)
+    places, written = row_files.named([scores_file]), None if json is None else options.place(json)
     if random_state < 0:
         terminal.fail(f"--random-state must be 0 or larger; got {random_state}.")
     if sample < 10:
@@ -96,7 +96,7 @@ def compare(
         drawn.add(batch)
         n_rows += len(batch)
 
-    with inputs.working_on(places, "Reading") as progress:
+    with row_files.working_on(places, "Reading") as progress:
         reading = Reading(
             input_format, None, terminal.note, progress, options.delimiter_of(delimiter), decimal, sheet
         )
@@ -133,12 +133,12 @@ def compare(
     terminal.print_sentences(console, [_INTERVAL, _OTHER_ROWS])
     if written is not None:
         with terminal.writing_to(written, "--json"):
-            how = {"folds": folds, "seed": random_state, "relative": relative}
+            how = {"folds": folds, "random_state": random_state, "relative": relative}
             terminal.write_json(_document(results, len(y), n_rows, how), written)
         console.print(f"Wrote {written}")
 
 
-def _table(results: Sequence[Comparison]) -> Table:
+def _table(results: Sequence[Comparison]) -> TextTable:
     from ordinalrisk.selection.trade_off import fitted
 
     rows: list[tuple[str, ...]] = []

@@ -10,7 +10,7 @@ import typer
 
 from ordinalrisk import __version__
 from ordinalrisk.cli import terminal
-from ordinalrisk.display.text_table import Table
+from ordinalrisk.display.text_table import TextTable
 
 _ALPHAS = (0.02, 0.08)
 _PICTURED = 0.08
@@ -57,7 +57,7 @@ def demo(
         line += [f"{result['risk']:.4f}", f"{result['size']:.2f}"]
     terminal.print_table(
         console,
-        Table("", header, [(*case, *numbers) for case, numbers in cells.items()]),
+        TextTable("", header, [(*case, *numbers) for case, numbers in cells.items()]),
         f"Mean loss (risk) and mean number of labels in a set (size) on {len(y) // 2:,} test rows for three "
         f"growth rules (random halves: {trials})",
     )
@@ -69,7 +69,12 @@ def demo(
             "probabilities are right."
         ],
     )
-    document = {"package_version": __version__, "seed": random_state, "trials": trials, "results": results}
+    document = {
+        "package_version": __version__,
+        "random_state": random_state,
+        "trials": trials,
+        "results": results,
+    }
     with terminal.writing_to(out):
         terminal.write_json(document, out / "results.json")
     written = ["results.json"]

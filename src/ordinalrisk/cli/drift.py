@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ordinalrisk.cli import inputs, options, states, terminal
+from ordinalrisk.cli import options, row_files, states, terminal
 from ordinalrisk.files.formats import FileError
 from ordinalrisk.files.places import StoredFile
 
@@ -22,7 +22,7 @@ _DELTA = "0.01"
 
 def drift(
     state: Annotated[str, typer.Argument(metavar="STATE", help="What is known so far; made if absent.")],
-    calibration: options.Calibration,
+    calibration: options.CalibrationFile,
     new: Annotated[str, typer.Argument(metavar="MONTH", help="File with scores, or -.")],
     delta: Annotated[
         str | None, typer.Option(metavar="D", help=f"Probability of a false alarm, ever. [default: {_DELTA}]")
@@ -49,7 +49,7 @@ def drift(
       ordinalrisk drift drift.json cal.json january.parquet
       ordinalrisk drift drift.json cal.json february.parquet
     """  # noqa: D301
-    places, known, saved = inputs.named([new]), options.place(state), options.place(calibration)
+    places, known, saved = row_files.named([new]), options.place(state), options.place(calibration)
     terminal.require_writable_file(known, "STATE", saved, *map(options.place, places))
 
     from ordinalrisk.files.find_columns import AskedColumns
@@ -59,7 +59,7 @@ def drift(
     controller = options.loaded(saved, verify, None, needs_seed=False)
     console = terminal.printer()
     with states.alone_with(known, "drift") as require_unchanged:
-        with terminal.noting_warnings(console), inputs.working_on(places, "Comparing") as progress:
+        with terminal.noting_warnings(console), row_files.working_on(places, "Comparing") as progress:
             watching = _resumed(known, controller, delta) if known.exists() else _begun(controller, delta)
             before, fingerprints = watching.n_rows_, FileFingerprints(watching.files_)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ordinalrisk.cli import inputs, options, terminal
-from ordinalrisk.display.text_table import Table
+from ordinalrisk.cli import options, row_files, terminal
+from ordinalrisk.display.text_table import TextTable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,7 +20,7 @@ _EXIT_CODES = {"green": 0, "amber": 3, "red": 4}
 
 
 def evaluate(
-    calibration: options.Calibration,
+    calibration: options.CalibrationFile,
     test: options.TestFiles,
     label: options.Label = None,
     scores: options.Scores = None,
@@ -60,7 +60,7 @@ def evaluate(
       ordinalrisk evaluate cal.json test.csv --alpha 0.1 --json metrics.json
       ordinalrisk evaluate cal.json 'test/*.parquet' --cluster local:4
     """  # noqa: D301
-    places = inputs.named(test, cluster)
+    places = row_files.named(test, cluster)
     saved, written = options.place(calibration), None if json is None else options.place(json)
     if written is not None:
         terminal.require_writable_file(written, "--json", saved, *map(options.place, places))
@@ -70,7 +70,7 @@ def evaluate(
     controller = options.loaded(saved, verify, random_state)
     risk = options.another_alpha(alpha, controller)
     console = terminal.printer()
-    with terminal.noting_warnings(console), inputs.working_on(places, "Evaluating", cluster) as progress:
+    with terminal.noting_warnings(console), row_files.working_on(places, "Evaluating", cluster) as progress:
         evaluation = jobs.evaluate(
             controller,
             places,
@@ -123,12 +123,12 @@ def _print(console: Console, evaluation: FileEvaluation) -> None:
         for name, key in ((risk_name, "risk"), ("coverage", "coverage"), ("mean size", "mean_size"))
     ]
     header = (f"{evaluation.n_rows:,} rows", "value", "95 % from", "to")
-    terminal.print_table(console, Table("", header, rows))
+    terminal.print_table(console, TextTable("", header, rows))
     terminal.print_table(console, _class_table(evaluation))
     terminal.print_sentences(console, cautions(guarantee.unit, guarantee.shift))
 
 
-def _stratum_table(evaluation: FileEvaluation) -> Table:
+def _stratum_table(evaluation: FileEvaluation) -> TextTable:
     """Show each stratum in its order; of very many, only those furthest above their alpha."""
     from ordinalrisk.inputs.numbers import decimal_text
     from ordinalrisk.jobs.evaluation_job import n_units
@@ -150,7 +150,7 @@ def _stratum_table(evaluation: FileEvaluation) -> Table:
         )
         for stratum in shown
     ]
-    return Table("", header, rows)
+    return TextTable("", header, rows)
 
 
 def _below_alpha(stratum: Any) -> float:
@@ -159,7 +159,7 @@ def _below_alpha(stratum: Any) -> float:
     return float(stratum.guarantee.alpha) - float(stratum.realised.risk.value)
 
 
-def _class_table(evaluation: FileEvaluation) -> Table:
+def _class_table(evaluation: FileEvaluation) -> TextTable:
     rows: list[tuple[str, ...]] = []
     numbers = evaluation.numbers
     for k, label in enumerate(evaluation.classes):
@@ -168,4 +168,4 @@ def _class_table(evaluation: FileEvaluation) -> Table:
             values = [*numbers["class_coverage"][k], numbers["class_risk"][k][0], numbers["class_size"][k]]
             shown = [f"{value:.4f}" for value in values]
         rows.append((terminal.short(str(label)), f"{n_rows:,}", *shown))
-    return Table("", ("true label", "rows", "coverage", "from", "to", "risk", "size"), rows)
+    return TextTable("", ("true label", "rows", "coverage", "from", "to", "risk", "size"), rows)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ordinalrisk.cli import inputs, options, states, terminal
+from ordinalrisk.cli import options, row_files, states, terminal
 from ordinalrisk.files.formats import FileError
 from ordinalrisk.files.places import StoredFile
 
@@ -24,7 +24,7 @@ _DELTA = "0.05"
 
 def monitor(
     state: Annotated[str, typer.Argument(metavar="STATE", help="What is known so far; made if absent.")],
-    calibration: options.Calibration,
+    calibration: options.CalibrationFile,
     new: Annotated[str, typer.Argument(metavar="MONTH", help="File with scores and known labels, or -.")],
     alpha: Annotated[
         str | None, typer.Option(metavar="A", help="The risk to watch. [default: the calibrated one]")
@@ -62,7 +62,7 @@ def monitor(
       ordinalrisk monitor watch.json cal.json january.parquet --delta 0.01
       ordinalrisk monitor watch.json cal.json february.parquet
     """  # noqa: D301
-    places, known, saved = inputs.named([new]), options.place(state), options.place(calibration)
+    places, known, saved = row_files.named([new]), options.place(state), options.place(calibration)
     terminal.require_writable_file(known, "STATE", saved, *map(options.place, places))
 
     from ordinalrisk.files.find_columns import AskedColumns
@@ -75,7 +75,7 @@ def monitor(
     predictor, n_uncertified = Predictor.of(controller.spec, controller.calibration_), 0
     console = terminal.printer()
     with states.alone_with(known, "monitor") as require_unchanged:
-        with terminal.noting_warnings(console), inputs.working_on(places, "Watching") as progress:
+        with terminal.noting_warnings(console), row_files.working_on(places, "Watching") as progress:
             watching = _resumed(known, controller, alpha, delta) if known.exists() else None
             watching = watching or _begun(controller, alpha, delta)
             before, fingerprints = watching.n_rows_, FileFingerprints(watching.files_)

@@ -49,7 +49,7 @@ class ReadFormat(StrEnum):
     excel = "excel"
 
 
-Calibration = Annotated[str, typer.Argument(metavar="CALIBRATION", help="What calibrate wrote.")]
+CalibrationFile = Annotated[str, typer.Argument(metavar="CALIBRATION", help="What calibrate wrote.")]
 TestFiles = Annotated[
     list[str], typer.Argument(metavar="TEST...", help="Files with scores and known labels, or -.")
 ]
@@ -69,7 +69,9 @@ Logits = Annotated[
 Rescale = Annotated[
     bool, typer.Option("--rescale", help="Divide each row of scores by its sum: rounded ones, counts.")
 ]
-Classes = Annotated[str | None, typer.Option(metavar="NAMES", help="The labels in order: None,Mild,Severe.")]
+ClassNames = Annotated[
+    str | None, typer.Option(metavar="NAMES", help="The labels in order: None,Mild,Severe.")
+]
 Alpha = Annotated[str | None, typer.Option(metavar="A", help="Another risk than the calibrated one.")]
 Group = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Column of the groups. [default: as calibrated]")
@@ -362,9 +364,9 @@ def table_loss(path: Path, classes: Sequence[Any], normalize: bool = True) -> Co
 
 def _costs_in(path: Path, classes: Sequence[Any]) -> list[list[Number]]:
     """Read numbers alone, or with the classes as the first row, the first column or both."""
-    from ordinalrisk.inputs.numbers import as_number, is_written_as_number, require_classes
+    from ordinalrisk.inputs.numbers import as_number, is_written_as_number, require_class_count
 
-    require_classes(len(classes))
+    require_class_count(len(classes))
     with open(path, newline="", encoding="utf-8-sig") as file:
         cells = [[cell.strip() for cell in row] for row in csv.reader(file) if any(row)]
     if not cells:

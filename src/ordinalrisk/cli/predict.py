@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from ordinalrisk.cli import inputs, options, terminal
+from ordinalrisk.cli import options, row_files, terminal
 
 
 def predict(
-    calibration: options.Calibration,
+    calibration: options.CalibrationFile,
     new: Annotated[
         list[str],
         typer.Argument(metavar="NEW...", help="Files with the scores of new rows, or -."),
@@ -70,7 +70,7 @@ def predict(
       ordinalrisk predict cal.json new.csv -o sets.csv --unseen-groups full
       ordinalrisk predict cal.json 'new/*.parquet' -o sets --cluster local:4
     """  # noqa: D301
-    places = inputs.named(new, cluster)
+    places = row_files.named(new, cluster)
     saved, written, piped = options.place(calibration), options.place(out), out == "-"
     to_folder = cluster is not None or len(places) > 1
     if to_folder and piped:
@@ -94,7 +94,7 @@ def predict(
         terminal.note(warning)
     with (
         terminal.noting_warnings(console),
-        inputs.working_on(places, "Predicting", cluster) as progress,
+        row_files.working_on(places, "Predicting", cluster) as progress,
         terminal.writing_to(written),
     ):
         predicted = jobs.predict(

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from ordinalrisk.cli import inputs, options, terminal
+from ordinalrisk.cli import options, row_files, terminal
 
 
 def report(
-    calibration: options.Calibration,
+    calibration: options.CalibrationFile,
     test: options.TestFiles,
     out: Annotated[
         str, typer.Option("--out", "-o", metavar="FILE", help="The page; the numbers go next to it, as JSON.")
@@ -46,8 +46,8 @@ def report(
       ordinalrisk report by_site.json test.csv --group clinic
       ordinalrisk report cal.json 'test/*.parquet' --cluster local:4
     """  # noqa: D301
-    inputs.require_installed("a report needs", "plotly", "jinja2", extra="report")
-    places = inputs.named(test, cluster)
+    row_files.require_installed("a report needs", "plotly", "jinja2", extra="report")
+    places = row_files.named(test, cluster)
     saved, page = options.place(calibration), options.place(out)
     beside = page.with_suffix(".json")
     if beside == page:
@@ -63,7 +63,7 @@ def report(
 
     controller = options.loaded(saved, verify, random_state)
     console = terminal.printer()
-    with inputs.working_on(places, "Reading", cluster) as progress:
+    with row_files.working_on(places, "Reading", cluster) as progress:
         summary = report_summary(
             controller,
             places,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 import typer
 
 from ordinalrisk.cli.option_names import with_options
-from ordinalrisk.display.text_table import Table
+from ordinalrisk.display.text_table import TextTable
 from ordinalrisk.files.formats import FileError
 from ordinalrisk.files.interrupting import INTERRUPTED
 from ordinalrisk.files.places import StoredFile
@@ -49,7 +49,7 @@ def printer(to_error: bool = False) -> Console:
     return Printer(highlight=False, markup=False, emoji=False, soft_wrap=True, stderr=to_error)
 
 
-def print_table(console: Console, table: Table, caption: str = "") -> None:
+def print_table(console: Console, table: TextTable, caption: str = "") -> None:
     if caption:
         print_sentences(console, [caption])
         console.print()

@@ -52,7 +52,7 @@ _CHANGED = (
 AnswerT = TypeVar("AnswerT")
 
 
-class ManyParts(Protocol):
+class RemoteParts(Protocol):
     """All parts of the rows, wherever they are."""
 
     def first_look(self) -> FirstLook:
@@ -68,7 +68,7 @@ def first_question(n_parts: int) -> Callable[[PartSteps], FirstLook]:
 
 
 def windows_around(
-    parts: ManyParts, first: FirstLook, budgets: Mapping[Key, set[int]], largest: Mapping[Key, int]
+    parts: RemoteParts, first: FirstLook, budgets: Mapping[Key, set[int]], largest: Mapping[Key, int]
 ) -> dict[Key, OrderedSteps]:
     """Return the steps of each stratum near the levels at which its total loss exceeds one of its budgets.
 
@@ -87,7 +87,9 @@ def windows_around(
     _find(parts, searches, first.samples, sizes.checksum)
     return {
         key: OrderedSteps(
-            _joined([each.window for each in searches if each.key == key and each.window is not None]),
+            _adjoining_windows_merged(
+                [each.window for each in searches if each.key == key and each.window is not None]
+            ),
             sizes.units[key],
             max((each.most_tied for each in searches if each.key == key), default=0),
         )
@@ -101,7 +103,7 @@ def _margin(budget: int, largest: int) -> int:
 
 
 def _find(
-    parts: ManyParts, searches: Sequence[_Search], samples: Mapping[Key, Sample], checksum: int
+    parts: RemoteParts, searches: Sequence[_Search], samples: Mapping[Key, Sample], checksum: int
 ) -> None:
     """Ask the parts until each search has found its window."""
     drawn = {(key, 0): sample for key, sample in samples.items()}
@@ -137,7 +139,7 @@ def _find(
 
 
 def _drawn_evenly(
-    parts: ManyParts, n_steps: Mapping[Key, int], samples: Mapping[Key, Sample], checksum: int
+    parts: RemoteParts, n_steps: Mapping[Key, int], samples: Mapping[Key, Sample], checksum: int
 ) -> dict[tuple[Key, int], Sample]:
     """Sample again the strata with a poor first sample, as when most of their steps lie in one part."""
     total, draws = sum(n_steps.values()), dict[tuple[Key, int], Draw]()
@@ -150,7 +152,7 @@ def _drawn_evenly(
     return _ask(parts, "sample", draws, checksum)
 
 
-def _ask(parts: ManyParts, method: str, queries: Mapping[Any, Any], checksum: int) -> dict[Any, Any]:
+def _ask(parts: RemoteParts, method: str, queries: Mapping[Any, Any], checksum: int) -> dict[Any, Any]:
     """Return the merged answers of all parts; raise an error if their rows have changed."""
     if not queries:
         return {}
@@ -282,17 +284,17 @@ def _together(questions: Sequence[Question]) -> Question:
     return Question(edges, tuple(bracket for question in questions for bracket in question.brackets))
 
 
-def _joined(windows: Sequence[Window]) -> tuple[Window, ...]:
+def _adjoining_windows_merged(windows: Sequence[Window]) -> tuple[Window, ...]:
     """Join windows that overlap or touch; return them in ascending order."""
-    joined: list[Window] = []
+    merged: list[Window] = []
     for window in sorted(windows, key=lambda each: each.below):
-        if joined and window.below <= joined[-1].totals[-1]:
-            before = joined.pop()
+        if merged and window.below <= merged[-1].totals[-1]:
+            before = merged.pop()
             new = slice(int(np.searchsorted(window.levels, before.levels[-1], side="right")), None)
             levels = np.concatenate([before.levels, window.levels[new]])
             window = Window(before.below, levels, np.concatenate([before.totals, window.totals[new]]))
-        joined.append(window)
-    return tuple(joined)
+        merged.append(window)
+    return tuple(merged)
 
 
 def _all_of(sums: LevelSums, total: int) -> OrderedSteps:

@@ -36,7 +36,7 @@ class DeviceSteps:
     at: torch.Tensor
     by: int | torch.Tensor
     largest: int
-    was_asked: bool = False
+    was_queried: bool = False
 
     @classmethod
     def of(
@@ -54,7 +54,7 @@ class DeviceSteps:
         return cls(at, costs.index_select(0, after) - costs.index_select(0, before), largest)
 
     @classmethod
-    def joined(cls, parts: Sequence[Any]) -> Any:
+    def concatenated(cls, parts: Sequence[Any]) -> Any:
         """Join the steps of several parts where they are, or on the host unless all are on one device."""
         import torch
 
@@ -63,7 +63,7 @@ class DeviceSteps:
             len({part.at.device for part in parts}) > 1
             or sum(len(each.at) for each in parts) * largest >= 2**63
         ):
-            return Steps.joined([part.on_host() for part in parts])
+            return Steps.concatenated([part.on_host() for part in parts])
         at, first = torch.cat([part.at for part in parts]), parts[0].by
         if isinstance(first, int) and all(isinstance(part.by, int) and part.by == first for part in parts):
             return cls(at, first, largest)
@@ -127,9 +127,9 @@ class DeviceSteps:
 
     def first_level_above(self, budget: int) -> float:
         """Return the lowest level at which the steps up to it exceed ``budget``; infinite if none does."""
-        if self.was_asked:
+        if self.was_queried:
             return self.level_in_order(budget)
-        self.was_asked = True
+        self.was_queried = True
         return selected_level(self, budget)
 
     @cached_property
@@ -161,8 +161,8 @@ class DeviceSteps:
         return Steps(self.at.cpu().numpy(), by, self.largest)
 
 
-def joined_steps(parts: Sequence[Any]) -> Any:
+def concatenated_steps(parts: Sequence[Any]) -> Any:
     """Join the steps of several parts, on a device if all of them are there; a single one is unchanged."""
     if len(parts) > 1 and all(isinstance(part, DeviceSteps) for part in parts):
-        return DeviceSteps.joined(parts)
-    return Steps.joined(parts)
+        return DeviceSteps.concatenated(parts)
+    return Steps.concatenated(parts)

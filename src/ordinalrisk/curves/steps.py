@@ -34,7 +34,7 @@ class Steps:
     at: NDArray[np.float64]
     by: int | NDArray[Any]
     largest: int
-    was_asked: bool = False
+    was_queried: bool = False
 
     @classmethod
     def of(
@@ -47,7 +47,7 @@ class Steps:
         return cls(at, costs[after] - costs[before], int(units.max()))
 
     @classmethod
-    def joined(cls, parts: Sequence[Any]) -> Any:
+    def concatenated(cls, parts: Sequence[Any]) -> Any:
         """Join the steps of several parts on the host; return a single part unchanged."""
         if len(parts) == 1:
             return parts[0]
@@ -106,9 +106,9 @@ class Steps:
 
     def first_level_above(self, budget: int) -> float:
         """Return the lowest level at which the steps up to it exceed ``budget``; infinite if none does."""
-        if self.was_asked:
+        if self.was_queried:
             return self.level_in_order(budget)
-        self.was_asked = True
+        self.was_queried = True
         if isinstance(self.by, int):
             rank = budget // self.by
             return float(np.partition(self.at, rank)[rank]) if rank < len(self.at) else math.inf

@@ -59,7 +59,7 @@ class UnitSteps(NamedTuple):
         return cls(at, row, by, len(levels), stakes)
 
     @classmethod
-    def joined(cls, parts: Sequence[UnitSteps]) -> UnitSteps:
+    def concatenated(cls, parts: Sequence[UnitSteps]) -> UnitSteps:
         firsts = np.cumsum([0, *(part.n_units for part in parts)])
         return cls(
             np.concatenate([part.at for part in parts]),

@@ -19,7 +19,7 @@ _ROWS_SHOWN = 60
 _DECIMALS = 4
 
 
-class Labels(NamedTuple):
+class LabelColumn(NamedTuple):
     """A column of labels: their positions in the classes, which are in order."""
 
     positions: Any
@@ -35,8 +35,8 @@ class Labels(NamedTuple):
         return names
 
 
-Columns = Mapping[str, Any]
-"""Columns by name: :class:`Labels`, arrays or lists, all of one length."""
+ColumnsByName = Mapping[str, Any]
+"""Columns by name: :class:`LabelColumn`, arrays or lists, all of one length."""
 
 
 class Table(ABC):
@@ -46,7 +46,7 @@ class Table(ABC):
     """
 
     @abstractmethod
-    def _columns(self) -> Columns:
+    def _columns(self) -> ColumnsByName:
         """Return the columns by name."""
 
     def _heading(self) -> str:
@@ -99,10 +99,10 @@ class Table(ABC):
         return f"<div>{parts}{html_table(self._columns())}{below}</div>"
 
 
-def pandas_frame(columns: Columns, index: Any = None) -> pd.DataFrame:
+def pandas_frame(columns: ColumnsByName, index: Any = None) -> pd.DataFrame:
     """Make a pandas frame of columns.
 
-    >>> pandas_frame({"label": Labels([0, 2], np.array(["low", "mid", "high"]))}).label.dtype.ordered
+    >>> pandas_frame({"label": LabelColumn([0, 2], np.array(["low", "mid", "high"]))}).label.dtype.ordered
     True
     """
     try:
@@ -111,7 +111,7 @@ def pandas_frame(columns: Columns, index: Any = None) -> pd.DataFrame:
         raise ModuleNotFoundError("to_pandas needs pandas: pip install pandas.") from None
 
     def values(column: Any) -> Any:
-        if not isinstance(column, Labels):
+        if not isinstance(column, LabelColumn):
             return column
         if not column.are_text:
             return column.classes[column.positions]
@@ -120,10 +120,10 @@ def pandas_frame(columns: Columns, index: Any = None) -> pd.DataFrame:
     return pd.DataFrame({name: values(column) for name, column in columns.items()}, index=index)
 
 
-def polars_frame(columns: Columns) -> pl.DataFrame:
+def polars_frame(columns: ColumnsByName) -> pl.DataFrame:
     """Make a polars frame of columns.
 
-    >>> polars_frame({"label": Labels([0, 2], np.array(["low", "mid", "high"]))})["label"].dtype
+    >>> polars_frame({"label": LabelColumn([0, 2], np.array(["low", "mid", "high"]))})["label"].dtype
     Enum(categories=['low', 'mid', 'high'])
     """
     try:
@@ -132,7 +132,7 @@ def polars_frame(columns: Columns) -> pl.DataFrame:
         raise ModuleNotFoundError("to_polars needs polars: pip install polars.") from None
 
     def series(name: str, column: Any) -> Any:
-        if not isinstance(column, Labels):
+        if not isinstance(column, LabelColumn):
             return pl.Series(name, column)
         labels = column.classes[column.positions]
         return (
@@ -144,7 +144,7 @@ def polars_frame(columns: Columns) -> pl.DataFrame:
     return pl.DataFrame([series(name, column) for name, column in columns.items()])
 
 
-def html_table(columns: Columns) -> str:
+def html_table(columns: ColumnsByName) -> str:
     """Return the first rows of columns as a table of a notebook."""
     shown = {name: _first_values(column) for name, column in columns.items()}
     numbers = [at for at, values in enumerate(shown.values()) if any(map(_is_number, values))]
@@ -157,13 +157,13 @@ def html_table(columns: Columns) -> str:
     return html.table(header, rows, numbers) + html.more(_length(columns) - len(rows))
 
 
-def _length(columns: Columns) -> int:
+def _length(columns: ColumnsByName) -> int:
     column = next(iter(columns.values()))
-    return len(column.positions if isinstance(column, Labels) else column)
+    return len(column.positions if isinstance(column, LabelColumn) else column)
 
 
 def _first_values(column: Any) -> list[Any]:
-    if isinstance(column, Labels):
+    if isinstance(column, LabelColumn):
         return [str(label) for label in column.classes[column.positions[:_ROWS_SHOWN]].tolist()]
     first = column[:_ROWS_SHOWN]
     return first.tolist() if isinstance(first, np.ndarray) else list(first)

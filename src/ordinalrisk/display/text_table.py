@@ -10,12 +10,12 @@ _NUMBER = re.compile(r"[+-]?[\d,]+(\.\d+)?")
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """A caption, a header and rows of text; columns of numbers are aligned right, others left.
 
     Examples
     --------
-    >>> print(Table("Sizes", ("rule", "size"), [("paper", "2.5"), ("frontier", "10.0")]).text())
+    >>> print(TextTable("Sizes", ("rule", "size"), [("paper", "2.5"), ("frontier", "10.0")]).text())
     rule      size
     paper      2.5
     frontier  10.0

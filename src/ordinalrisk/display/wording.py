@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-Summary = Mapping[str, Any]
+SummaryData = Mapping[str, Any]
 Facts = list[tuple[str, str, bool]]  # a term, its text, and whether to show it as code
 
 _SHIFTS = {"covariates": "of covariates: rows have weights", "labels": "of the shares of the classes"}
 
 
-def heading(summary: Summary) -> str:
+def heading(summary: SummaryData) -> str:
     """Return the heading of the section that shows each group and true class."""
     return f"Each {' and '.join(summary['promise']['by']).replace('class', 'true class')}"
 
 
-def alpha_word(summary: Summary) -> str:
+def alpha_word(summary: SummaryData) -> str:
     """Name the quantity that the slider sets."""
     return "alphas times" if has_own_alphas(summary) else "alpha"
 
 
-def has_own_alphas(summary: Summary) -> bool:
+def has_own_alphas(summary: SummaryData) -> bool:
     """Return whether each true class has its own alpha."""
     return "promise" in summary and bool(summary["promise"]["alphas_differ"])
 
 
-def calibrated_alpha(summary: Summary) -> str:
+def calibrated_alpha(summary: SummaryData) -> str:
     """Write the calibrated alpha, or the alphas of the classes."""
     if not has_own_alphas(summary):
         return str(summary["alpha"])
@@ -34,7 +34,7 @@ def calibrated_alpha(summary: Summary) -> str:
     return ", ".join(f"{part['alpha']} for {name}" for name, part in by_class.items())
 
 
-def parts_in_words(summary: Summary) -> list[str]:
+def parts_in_words(summary: SummaryData) -> list[str]:
     """Write the notes above the table of groups and true classes."""
     promise, noun = summary["promise"], summary["promise"]["noun"]
     sentences = [f"Each of the {promise['parts']:,} {noun} has a threshold and a guarantee of its own."]
@@ -52,7 +52,7 @@ def parts_in_words(summary: Summary) -> list[str]:
     return sentences
 
 
-def part_word(part: Summary, summary: Summary) -> str:
+def part_word(part: SummaryData, summary: SummaryData) -> str:
     """Write the verdict on a group or true class in a few words."""
     unit = summary["promise"]["unit"]
     if not part["certified"]:
@@ -68,13 +68,13 @@ def part_word(part: Summary, summary: Summary) -> str:
     }[part["verdict"]]
 
 
-def uncertified(stop: Summary, summary: Summary) -> list[str]:
+def uncertified(stop: SummaryData, summary: SummaryData) -> list[str]:
     """Return the names of the groups and classes without a guarantee at a stop of the slider."""
     names = [part["name"] for part in summary["promise"]["strata"]]
     return [name for name, part in zip(names, stop["strata"], strict=True) if not part["certified"]]
 
 
-def realised_in_words(summary: Summary) -> str:
+def realised_in_words(summary: SummaryData) -> str:
     """Explain over what the realised loss is a mean."""
     promise, rows = summary["promise"], f"{summary['test']['rows']:,} rows"
     at_most = "It should be at most alpha, up to chance."
@@ -119,7 +119,7 @@ def cautions(unit: str, shift: str | None) -> list[str]:
     return sentences
 
 
-def average_in_words(summary: Summary) -> str:
+def average_in_words(summary: SummaryData) -> str:
     """Say whether the promise is an average over the classes."""
     by = summary["promise"]["by"] if "promise" in summary else []
     if "class" in by:
@@ -127,7 +127,7 @@ def average_in_words(summary: Summary) -> str:
     return "Within a group it is an average over all classes." if by else "It is an average over all classes."
 
 
-def threshold_in_words(summary: Summary) -> str:
+def threshold_in_words(summary: SummaryData) -> str:
     """Write the number of thresholds, or what they depend on."""
     promise = summary["promise"]
     if promise["by"]:
@@ -135,7 +135,7 @@ def threshold_in_words(summary: Summary) -> str:
     return {"covariates": "by weight", "labels": "by label"}[promise["shift"]]
 
 
-def how_thresholds_apply(summary: Summary) -> str:
+def how_thresholds_apply(summary: SummaryData) -> str:
     """Explain when a label is in a set."""
     promise = summary["promise"]
     if promise["by"]:
@@ -148,7 +148,7 @@ def how_thresholds_apply(summary: Summary) -> str:
     return f"A label is in the set if its level reaches the threshold{coin}."
 
 
-def limits(summary: Summary) -> list[str]:
+def limits(summary: SummaryData) -> list[str]:
     """List what is promised, and what is not."""
     promise = summary["promise"]
     unit, cluster = promise["unit"], promise["unit"] == "cluster"
@@ -185,8 +185,8 @@ def limits(summary: Summary) -> list[str]:
     sentences += cautions(promise["unit"], promise["shift"])
     if promise["randomized"]:
         sentences.append(
-            f"A coin decides about labels at the threshold itself. Its seed here is {promise['seed']}; "
-            "another seed gives slightly different sets with the same promise."
+            "A coin decides about labels at the threshold itself. Its seed here is "
+            f"{promise['random_state']}; another seed gives slightly different sets with the same promise."
         )
     sentences.append(
         "Choose alpha before you see the test data. The slider shows what other choices would have given; "
@@ -195,11 +195,11 @@ def limits(summary: Summary) -> list[str]:
     return sentences
 
 
-def facts(summary: Summary, bound: str | None) -> list[tuple[str, Facts]]:
+def facts(summary: SummaryData, bound: str | None) -> list[tuple[str, Facts]]:
     """List the promise for the auditor; ``bound`` is the confidence bound in words."""
     promise = summary["promise"]
     seed, clusters = promise["shuffle_seed"], promise["test_clusters"]
-    ratios = zip(summary["classes"], promise["class_weights"] or (), strict=False)
+    ratios = zip(summary["classes"], promise["class_ratios"] or (), strict=False)
     entries = [
         ("Promised", "on average" if promise["delta"] is None else "with high probability"),
         ("Delta", promise["delta"]),
@@ -209,7 +209,7 @@ def facts(summary: Summary, bound: str | None) -> list[tuple[str, Facts]]:
         ("Shift", _SHIFTS.get(promise["shift"])),
         *((f"Ratio of {name}", ratio) for name, ratio in ratios),
         ("Guarantee for each", " and ".join(promise["by"]) or "all together"),
-        ("Randomized", f"yes, seed {promise['seed']}" if promise["randomized"] else "no"),
+        ("Randomized", f"yes, seed {promise['random_state']}" if promise["randomized"] else "no"),
         ("Clusters among the test rows", None if clusters is None else f"{clusters:,}"),
     ]
     sections = [("Promise", [(term, text, False) for term, text in entries if text is not None])]

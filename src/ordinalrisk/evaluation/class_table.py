@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.display.tables import Columns, Labels, Table
+from ordinalrisk.display.tables import ColumnsByName, LabelColumn, Table
 from ordinalrisk.evaluation.counts import Tally
 from ordinalrisk.evaluation.estimates import Estimate, Value
 from ordinalrisk.inputs.labels import Classes
@@ -39,9 +39,9 @@ class ClassTable(Table):
     risk: Value
     size: NDArray[np.float64]
 
-    def _columns(self) -> Columns:
+    def _columns(self) -> ColumnsByName:
         return {
-            "label": Labels(np.arange(len(self.classes)), self.classes),
+            "label": LabelColumn(np.arange(len(self.classes)), self.classes),
             "rows": self.rows,
             **_ends("coverage", self.coverage),
             **_ends("risk", self.risk),

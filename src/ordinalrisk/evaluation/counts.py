@@ -18,7 +18,7 @@ from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.losses.kinds import IntervalLoss
 from ordinalrisk.prediction.interval_set import IntervalSet
 
-Counts = NDArray[np.int64]
+CountTable = NDArray[np.int64]
 _FEW_CELLS = 1 << 16  # all three labels are counted at once if their table stays in the processor's cache
 
 
@@ -38,10 +38,10 @@ class Tally:
     6
     """
 
-    truth_lower: Counts
-    truth_upper: Counts
-    lower_upper: Counts
-    covered_sizes: Counts
+    truth_lower: CountTable
+    truth_upper: CountTable
+    lower_upper: CountTable
+    covered_sizes: CountTable
     """Rows whose set holds the truth, by size of the set, ``1 .. K``."""
 
     @classmethod
@@ -76,31 +76,31 @@ class Tally:
         return int(self.lower_upper.sum())
 
     @property
-    def class_rows(self) -> Counts:
-        rows: Counts = self.truth_lower.sum(axis=1)
+    def class_rows(self) -> CountTable:
+        rows: CountTable = self.truth_lower.sum(axis=1)
         return rows
 
     @property
-    def nearest(self) -> Counts:
+    def nearest(self) -> CountTable:
         """Rows by true label and the label of the set that is nearest to it."""
         misses = np.tril(self.truth_upper, -1) + np.triu(self.truth_lower, 1)
         return misses + np.diag(self.class_rows - misses.sum(axis=1))
 
     @property
-    def held(self) -> Counts:
+    def held(self) -> CountTable:
         """Rows by true label and label in the set."""
         begun, ended = self.truth_lower.cumsum(axis=1), self.truth_upper.cumsum(axis=1)
-        held: Counts = begun - ended + self.truth_upper
+        held: CountTable = begun - ended + self.truth_upper
         return held
 
     @property
-    def sizes(self) -> Counts:
+    def sizes(self) -> CountTable:
         """Rows by size of the set, ``1 .. K``."""
         K = len(self.lower_upper)
         return np.array([np.trace(self.lower_upper, size - 1) for size in range(1, K + 1)])
 
     @property
-    def centroids(self) -> Counts:
+    def centroids(self) -> CountTable:
         """Rows by middle of the set, ``0, 0.5, 1, .., K-1``."""
         flipped, K = np.fliplr(self.lower_upper), len(self.lower_upper)
         return np.array([np.trace(flipped, K - 1 - twice) for twice in range(2 * K - 1)])
@@ -161,10 +161,10 @@ class Tally:
 
 def _pairs(
     first: NDArray[np.integer], second: NDArray[np.integer], K: int, firsts: int | None = None
-) -> Counts:
+) -> CountTable:
     code = first.astype(np.int64) * K
     code += second
-    counts: Counts = np.bincount(code, minlength=(firsts or K) * K).reshape(firsts or K, K)
+    counts: CountTable = np.bincount(code, minlength=(firsts or K) * K).reshape(firsts or K, K)
     return counts
 
 
@@ -176,7 +176,7 @@ def _covering(K: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     return inside, (upper - lower)[inside]
 
 
-def counts_by_loss(losses: NDArray[np.float64], counts: Counts) -> tuple[NDArray[np.float64], Counts]:
+def counts_by_loss(losses: NDArray[np.float64], counts: CountTable) -> tuple[NDArray[np.float64], CountTable]:
     """Return the distinct losses, ascending, and how many rows have each."""
     values, which = np.unique(losses, return_inverse=True)
     return values, np.bincount(which.ravel(), counts.ravel(), len(values)).astype(np.int64)

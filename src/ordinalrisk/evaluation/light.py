@@ -36,7 +36,7 @@ def light_of(word: str, far_off: Sequence[FarOff], n_looked_at: int, too_few: bo
     >>> light_of("agrees", [], 1, too_few=True).sentence
     'There are too few test rows to tell whether the promise holds.'
     """
-    named = _joined([*map(str, far_off)])
+    named = _sentence_list([*map(str, far_off)])
     if word == "disagrees":
         sentence = "The test rows disagree with the promise"
         return Light("red", f"{sentence}; {named}." if far_off else f"{sentence}.", far_off, n_looked_at)
@@ -66,7 +66,7 @@ def too_few_rows(realised: Realised | None, alpha: Fraction, bound: Fraction) ->
     return realised is None or bool(realised.risk.high > (alpha + bound) / 2)
 
 
-def _joined(texts: Sequence[str]) -> str:
+def _sentence_list(texts: Sequence[str]) -> str:
     """Join a few texts with commas and "and"; of many, name the first."""
     if len(texts) > _MOST_NAMED:
         texts = [*texts[:_MOST_NAMED], f"{len(texts) - _MOST_NAMED} more"]

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.calibration.calibration import Calibration
 from ordinalrisk.calibration.guarantees import Guarantee
+from ordinalrisk.calibration.result import Calibration
 from ordinalrisk.calibration.row_thresholds import RowKeys, Thresholds
 from ordinalrisk.evaluation import realised
 from ordinalrisk.evaluation.counts import Tally
@@ -139,7 +139,7 @@ class Outcomes(Summary):
             sets = IntervalSet.of(*ends, calibration.classes)
             self._tallies[stop] = self._tallies[stop].merge(Tally.of(labels, sets))
             if self.striking is not None:
-                self.striking.offer(stop, labels, ends, numbers)
+                self.striking.add(stop, labels, ends, numbers)
             if self._strata is None:  # the tally is enough
                 continue
             nearest = np.clip(labels, *ends)

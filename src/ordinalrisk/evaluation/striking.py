@@ -36,8 +36,8 @@ class TopRows:
     Examples
     --------
     >>> top = TopRows(3)
-    >>> top.offer(np.array([5, 7, 5]), rows=np.array([0, 1, 2]))
-    >>> top.offer(np.array([5, 9, 1]), rows=np.array([3, 4, 5]))
+    >>> top.add(np.array([5, 7, 5]), rows=np.array([0, 1, 2]))
+    >>> top.add(np.array([5, 9, 1]), rows=np.array([3, 4, 5]))
     >>> top.rows
     [4, 1, 0]
     """
@@ -46,7 +46,7 @@ class TopRows:
         self._most = most
         self._best: list[tuple[int, int]] = []
 
-    def offer(self, values: NDArray[np.integer], rows: NDArray[np.int64]) -> None:
+    def add(self, values: NDArray[np.integer], rows: NDArray[np.int64]) -> None:
         """Take in the positive whole values of rows, in ascending order of their row numbers."""
         to_beat = 0
         if len(self._best) == self._most and len(rows):
@@ -77,14 +77,14 @@ class StrikingRows:
         self.missed = [TopRows() for _ in range(n_stops)]
         self._cases: dict[int, StrikingRow] = {}
 
-    def offer(self, stop: int, labels: NDArray[np.int64], ends: Ends, rows: NDArray[np.int64]) -> None:
+    def add(self, stop: int, labels: NDArray[np.int64], ends: Ends, rows: NDArray[np.int64]) -> None:
         """Take in the sets of the rows with these numbers at a stop."""
         lower, upper = ends
-        self.widest[stop].offer(upper - lower + 1, rows)
+        self.widest[stop].add(upper - lower + 1, rows)
         away = np.flatnonzero((labels < lower) | (upper < labels))
         truth = labels[away]
         nearest = np.clip(truth, lower[away], upper[away])
-        self.missed[stop].offer(self._severity[truth, nearest], rows[away])
+        self.missed[stop].add(self._severity[truth, nearest], rows[away])
 
     @property
     def new_rows(self) -> NDArray[np.int64]:

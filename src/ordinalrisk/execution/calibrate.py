@@ -8,16 +8,16 @@ from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from ordinalrisk.calibration.calibration import Calibration
 from ordinalrisk.calibration.fingerprint import of_parts
 from ordinalrisk.calibration.loss_steps import LossSteps
 from ordinalrisk.calibration.promises import checked_more_alphas
+from ordinalrisk.calibration.result import Calibration
 from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.checks.findings import rows_to_check
-from ordinalrisk.curves.bracketing import ManyParts, windows_around
+from ordinalrisk.curves.bracketing import RemoteParts, windows_around
 from ordinalrisk.curves.windows import NO_STEPS, OrderedSteps
 from ordinalrisk.execution.fold import SERIAL, Part, Serial
-from ordinalrisk.inputs.batch import Together
+from ordinalrisk.inputs.batch import SummaryGroup
 from ordinalrisk.inputs.column_roles import ScoreColumns
 from ordinalrisk.inputs.labels import Classes
 from ordinalrisk.inputs.scattered_rows import ScatteredRows
@@ -45,11 +45,11 @@ def calibrate(
     more = checked_more_alphas(more_alphas, empty.costs, spec.relative)
     to_check = {"rows": rows_to_check(len(classes))} if check else {}
     if isinstance(executor, Serial):
-        both = executor.fold(source, Together(steps=empty, **to_check))
+        both = executor.fold(source, SummaryGroup(steps=empty, **to_check))
         calibration = both.steps.finish(columns)
     else:
         require_totals_suffice(empty)
-        kept, both = executor.keep(source, empty, Together(**to_check))
+        kept, both = executor.keep(source, empty, SummaryGroup(**to_check))
         calibration = finish_remotely(empty, kept, columns, more)
     return calibration, both.rows if check else None
 
@@ -64,7 +64,10 @@ def require_totals_suffice(steps: LossSteps) -> None:
 
 
 def finish_remotely(
-    empty: LossSteps, parts: ManyParts, columns: ScoreColumns | None = None, more_alphas: tuple[Any, ...] = ()
+    empty: LossSteps,
+    parts: RemoteParts,
+    columns: ScoreColumns | None = None,
+    more_alphas: tuple[Any, ...] = (),
 ) -> Calibration:
     """Calibrate on many parts; near the thresholds the result is that of all rows at once."""
     first, spec = parts.first_look(), empty.spec

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ordinalrisk.files.formats import FileError
-from ordinalrisk.files.spelled_numbers import Look, Looks, looks_of
+from ordinalrisk.files.spelled_numbers import PossibleSpellings, SpellingsByColumn, possible_spellings
 
 BYTES_LOOKED_AT = 1 << 16
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -32,7 +32,7 @@ class CsvDialect(NamedTuple):
     delimiter: str = ","
     encoding: str | None = None  # if it is not UTF-8
     lines_before: int = 0  # above the header
-    looks: Looks = MappingProxyType({})  # by the position of the column, as text
+    looks: SpellingsByColumn = MappingProxyType({})  # by the position of the column, as text
 
     def in_words(self) -> list[str]:
         """List what differs from the standard: commas, and UTF-8."""
@@ -62,7 +62,7 @@ def dialect_of(
     if declared := _SEPARATOR_LINE.match(text):
         text, lines_before, delimiter = text[declared.end() :], 1, delimiter or declared[1]
     delimiter = _delimiter(text, name, delimiter, len(start) < BYTES_LOOKED_AT)
-    looks: Looks = {}
+    looks: SpellingsByColumn = {}
     if delimiter != "," or decimal == "," or _UNUSUAL_NUMBER.search(text):
         looks = _looks(text, delimiter, len(start) < BYTES_LOOKED_AT)
     return CsvDialect(delimiter, encoding, lines_before, looks)
@@ -96,18 +96,18 @@ def _rows_in(text: str, is_whole: bool) -> list[str]:
     return rows if is_whole else rows[:-1]
 
 
-def _looks(text: str, delimiter: str, is_whole: bool) -> Looks:
+def _looks(text: str, delimiter: str, is_whole: bool) -> SpellingsByColumn:
     rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
     if not rows:
         return {}
     header, *values = rows if is_whole or len(rows) < 2 else rows[:-1]
     columns = zip(*(row for row in values if len(row) == len(header)), strict=True)
-    looks = looks_of({str(position): texts for position, texts in enumerate(columns)})
+    looks = possible_spellings({str(position): texts for position, texts in enumerate(columns)})
     if delimiter != ",":
         return looks
     return {at: _without_grouped_points(look) for at, look in looks.items()}
 
 
-def _without_grouped_points(look: Look) -> Look:
+def _without_grouped_points(look: PossibleSpellings) -> PossibleSpellings:
     """Between commas, 1.234 is no thousand."""
     return look._replace(spellings={".": look.spellings["."]}) if look.signs == "." else look

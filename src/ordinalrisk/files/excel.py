@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from ordinalrisk.files.formats import FileError, one_line
 from ordinalrisk.files.label_names import listing
-from ordinalrisk.files.readers import ROWS_AT_ONCE, Source, as_numbers
-from ordinalrisk.files.spelled_numbers import looks_of
+from ordinalrisk.files.readers import ROWS_AT_ONCE, Source, text_as_numbers
+from ordinalrisk.files.spelled_numbers import possible_spellings
 
 _LARGEST_WHOLE = 2**53
 _MOST_BYTES = 1 << 31  # of all parts, unpacked: a small file can hold very large ones
@@ -44,7 +44,9 @@ class ExcelSource(Source):
         self.n_rows = len(rows)
         few = self._table.slice(0, _ROWS_LOOKED_AT)
         texts = {field.name: few.column(i) for i, field in enumerate(few.schema) if field.type == pa.string()}
-        self._looks = looks_of({name: column.drop_null().to_pylist() for name, column in texts.items()})
+        self._looks = possible_spellings(
+            {name: column.drop_null().to_pylist() for name, column in texts.items()}
+        )
         return pa.schema(
             [field.with_type(pa.float64()) if field.name in self._looks else field for field in few.schema]
         )
@@ -63,10 +65,10 @@ class ExcelSource(Source):
         spelling, n_rows = self.spelling(numbers), 0
         for batch in self._table.select(columns).to_batches(max_chunksize=ROWS_AT_ONCE):
             texts = {name for name in numbers if batch.schema.field(name).type == pa.string()}
-            yield as_numbers(batch, texts, spelling, self.name, n_rows)
+            yield text_as_numbers(batch, texts, spelling, self.name, n_rows)
             n_rows += batch.num_rows
 
-    def _share_behind(self) -> float:
+    def _share_read(self) -> float:
         return 1.0
 
     def _named_rows(self) -> tuple[list[str], list[list[Any]]]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from ordinalrisk.files.formats import FileError
 from ordinalrisk.files.label_names import (
     LONGEST_NUMBER,
-    is_missing,
+    is_blank,
     listing,
     position_of_label,
     shortened,
@@ -51,7 +51,7 @@ class AskedColumns(NamedTuple):
     weight: str | None = None
 
 
-class _Scores(NamedTuple):
+class _FoundScores(NamedTuple):
     """Columns of scores, and whether the user listed them one by one: then their order counts."""
 
     names: list[str]
@@ -105,7 +105,7 @@ class ColumnFinder:
             logits = saved.logits if logits is None else logits
         if asked.scores is None and saved is not None:
             self._require(saved.scores, "scores")
-            scores = _Scores(list(saved.scores), True)
+            scores = _FoundScores(list(saved.scores), True)
         else:
             scores = self._scores(classes, roles)
         label = self._label(label, [*scores.names, *roles.values()]) if with_label else label or ""
@@ -184,9 +184,9 @@ class ColumnFinder:
             return True
         return bool(asked)
 
-    def _scores(self, classes: Sequence[Any] | None, roles: Mapping[str, str]) -> _Scores:
+    def _scores(self, classes: Sequence[Any] | None, roles: Mapping[str, str]) -> _FoundScores:
         if self._asked.scores is None:
-            return _Scores(self._guessed_scores(classes, roles.values()), False)
+            return _FoundScores(self._guessed_scores(classes, roles.values()), False)
         matches = [*self._matching(self._asked.scores, "scores")]
         columns = [name for _, names in matches for name in names]
         repeated = [name for name, times in Counter(columns).items() if times > 1]
@@ -194,7 +194,7 @@ class ColumnFinder:
             raise ValueError(f"`scores` names column {repeated[0]!r} more than once.")
         if len(columns) < 2:
             raise ValueError("`scores` must name a column for each class.")
-        return _Scores(columns, all(part == names[0] for part, names in matches))
+        return _FoundScores(columns, all(part == names[0] for part, names in matches))
 
     def _matching(self, asked: str | Sequence[str], parameter: str) -> Iterator[tuple[str, list[str]]]:
         """Yield each name or pattern with the columns that it matches; text is split at commas."""
@@ -209,7 +209,7 @@ class ColumnFinder:
                 )
             yield part, names
 
-    def _without_others(self, scores: _Scores, label: str, roles: Mapping[str, str]) -> list[str]:
+    def _without_others(self, scores: _FoundScores, label: str, roles: Mapping[str, str]) -> list[str]:
         """Leave out columns that hold something else, which may match a pattern of scores too."""
         others = {label: "label"}
         for role, name in roles.items():
@@ -294,7 +294,7 @@ class ColumnFinder:
             )
         for classes in [sorted(endings)] if numbered else [endings, numbers]:
             position = position_of_label(classes)
-            found = [value for value in column.unique().to_pylist() if not is_missing(value)]
+            found = [value for value in column.unique().to_pylist() if not is_blank(value)]
             unknown = [value for value in found if position(value) is None]
             if not unknown:
                 return classes

@@ -55,7 +55,7 @@ class FileError(ValueError):
         super().__init__(redacted(message))
 
 
-class Written(NamedTuple):
+class FormatOptions(NamedTuple):
     """How a file is written, as far as that is said; None where the file shows it."""
 
     format: str | None = None

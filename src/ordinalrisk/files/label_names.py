@@ -13,7 +13,7 @@ LONGEST_SHOWN = 100
 """Characters of a name or a label in a message."""
 
 
-def is_missing(label: Any) -> bool:
+def is_blank(label: Any) -> bool:
     return label is None or label == "" or label != label
 
 

@@ -15,7 +15,7 @@ from ordinalrisk.files.csv_dialect import BYTES_LOOKED_AT, is_utf_16
 from ordinalrisk.files.excel import ExcelSource
 from ordinalrisk.files.formats import (
     FileError,
-    Written,
+    FormatOptions,
     compression_by_first_bytes,
     format_by_first_bytes,
     format_by_name,
@@ -32,7 +32,7 @@ from ordinalrisk.files.readers import (
     Source,
 )
 
-_AS_NOTHING_ELSE = Written()
+_AS_NOTHING_ELSE = FormatOptions()
 _SURE = ("parquet", "arrow", "excel")  # whatever the name is
 _SOURCES: dict[str, type[Source]] = {
     source.format: source for source in (CsvSource, ParquetSource, ArrowSource, JsonLinesSource, ExcelSource)
@@ -40,7 +40,7 @@ _SOURCES: dict[str, type[Source]] = {
 
 
 @contextmanager
-def opened(place: str | Path | StoredFile, written: Written = _AS_NOTHING_ELSE) -> Iterator[Source]:
+def opened(place: str | Path | StoredFile, written: FormatOptions = _AS_NOTHING_ELSE) -> Iterator[Source]:
     """Open the table at a place; ``-`` and other pipes are copied to a temporary file."""
     path, is_pipe = located(place), str(place) == PIPE
     if isinstance(path, StoredFile) or (not is_pipe and (path.is_file() or path.is_dir())):
@@ -62,7 +62,7 @@ def opened(place: str | Path | StoredFile, written: Written = _AS_NOTHING_ELSE) 
         yield _as_said(_source(copy, name, written), written)
 
 
-def _as_said(source: Source, written: Written) -> Source:
+def _as_said(source: Source, written: FormatOptions) -> Source:
     """Refuse options that have no meaning for the format of a file."""
     for option, formats in (("delimiter", ["csv"]), ("decimal", ["csv", "excel"]), ("sheet", ["excel"])):
         if getattr(written, option) is not None and source.format not in formats:
@@ -70,13 +70,13 @@ def _as_said(source: Source, written: Written) -> Source:
     return source
 
 
-def source_at(place: str | Path | StoredFile, written: Written = _AS_NOTHING_ELSE) -> Source:
+def source_at(place: str | Path | StoredFile, written: FormatOptions = _AS_NOTHING_ELSE) -> Source:
     """Open the table in a file, which can be read more than once."""
     path = located(place)
     return _source(path, str(path), written, format_by_name(path.name))
 
 
-def _source(path: Path | StoredFile, name: str, written: Written, by_name: str | None = None) -> Source:
+def _source(path: Path | StoredFile, name: str, written: FormatOptions, by_name: str | None = None) -> Source:
     if path.is_dir():
         raise FileError(f"{name}: is a folder; name a file in it.")
     try:

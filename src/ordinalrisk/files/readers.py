@@ -21,10 +21,10 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from ordinalrisk.files.csv_dialect import dialect_of, plural_of
-from ordinalrisk.files.formats import FileError, Written, one_line
+from ordinalrisk.files.formats import FileError, FormatOptions, one_line
 from ordinalrisk.files.json_lines import LONGEST_LINE, WholeLines
 from ordinalrisk.files.places import BYTES_AHEAD, StoredFile
-from ordinalrisk.files.spelled_numbers import PLAIN, Looks, Spelling, agreed
+from ordinalrisk.files.spelled_numbers import PLAIN, Spelling, SpellingsByColumn, agreed
 
 ROWS_AT_ONCE = 131_072
 BYTES_AT_ONCE = 1 << 23
@@ -49,12 +49,12 @@ class Source(ABC):
         path: Path | StoredFile,
         name: str,
         compression: str | None,
-        written: Written = Written(),  # noqa: B008 - it has no state
+        written: FormatOptions = FormatOptions(),  # noqa: B008 - it has no state
         start: bytes = b"",
     ) -> None:
         self.path, self.name, self.compression = path, name, compression
         self.written, self._start = written, start
-        self._looks: Looks = {}  # of columns of text that may hold numbers
+        self._looks: SpellingsByColumn = {}  # of columns of text that may hold numbers
         size = path.stat().st_size if isinstance(path, Path) else path.size()
         self._size = inf if size is None else max(size, 1)
         self._read: Any = None
@@ -72,7 +72,7 @@ class Source(ABC):
             for read in self._batches(list(columns), set(numbers)):
                 _validate(read)
                 batch = read.select(columns)
-                self._share = self._share_behind()
+                self._share = self._share_read()
                 for start in range(0, batch.num_rows, ROWS_AT_ONCE):
                     yield batch.slice(start, ROWS_AT_ONCE)
 
@@ -84,7 +84,7 @@ class Source(ABC):
         """Return how the numbers in columns of text are written."""
         return agreed(self._looks, columns, self.written.decimal, self.name) if self._looks else PLAIN
 
-    def written_as(self, columns: Collection[str]) -> Written:
+    def written_as(self, columns: Collection[str]) -> FormatOptions:
         """Return how the file is written, for other files that must be alike."""
         return self.written
 
@@ -97,7 +97,7 @@ class Source(ABC):
         """Return how much of the file has been read, given the rows that have come."""
         return self._share if self.n_rows is None else n_rows / max(self.n_rows, 1)
 
-    def _share_behind(self) -> float:
+    def _share_read(self) -> float:
         """Return how much has been read; only the reading thread asks, as another one may close the file."""
         return 1.0 if self._read.closed else min(self._read.tell() / self._size, 1.0)
 
@@ -161,9 +161,9 @@ class ArrowSource(Source):
     format, kind = "arrow", "Arrow file"
     _counted: float | None = None
 
-    def _share_behind(self) -> float:
+    def _share_read(self) -> float:
         """Count the batches of a file, as they need not be read in the order in which they lie."""
-        return super()._share_behind() if self._counted is None else self._counted
+        return super()._share_read() if self._counted is None else self._counted
 
     def _schema(self) -> pa.Schema:
         with self._reader() as reader:
@@ -210,7 +210,7 @@ class CsvSource(Source):
             ]
         )
 
-    def written_as(self, columns: Collection[str]) -> Written:
+    def written_as(self, columns: Collection[str]) -> FormatOptions:
         decimal = self.spelling(columns).decimal
         return self.written._replace(delimiter=self._dialect.delimiter, decimal=decimal)
 
@@ -258,7 +258,7 @@ class CsvSource(Source):
         n_rows = 0
         with csv.open_csv(self._decoded(), **options) as reader:
             for batch in reader:
-                yield batch if direct else as_numbers(batch, numbers, spelling, self.name, n_rows)
+                yield batch if direct else text_as_numbers(batch, numbers, spelling, self.name, n_rows)
                 n_rows += batch.num_rows
 
     def _explained(self, error: Exception, columns: Sequence[str], numbers: Collection[str]) -> str:
@@ -383,7 +383,7 @@ def _read_with(name: str, words: list[str], remedy: str) -> list[str]:
     return [f"{name} has {', '.join(some)} and {last}{remedy}." if some else f"{name} has {last}{remedy}."]
 
 
-def as_numbers(
+def text_as_numbers(
     batch: pa.RecordBatch, columns: Collection[str], spelling: Spelling, name: str, n_before: int
 ) -> pa.RecordBatch:
     """Convert columns of text to numbers."""

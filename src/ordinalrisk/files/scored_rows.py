@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ordinalrisk.files.find_columns import is_number
-from ordinalrisk.files.formats import FileError, Written
-from ordinalrisk.files.label_names import is_missing, listing, position_of_label, position_of_name
+from ordinalrisk.files.formats import FileError, FormatOptions
+from ordinalrisk.files.label_names import is_blank, listing, position_of_label, position_of_name
 from ordinalrisk.files.opening import source_at
 from ordinalrisk.files.places import exists
 from ordinalrisk.files.readers import Source
@@ -58,7 +58,7 @@ class FileRows:
         *,
         groups: Sequence[Any] | None = None,  # those of a calibration; a file may spell them in another way
         unseen_groups: str = "error",  # or "full": another group keeps its name
-        written: Written = Written(),  # noqa: B008 - it has no state
+        written: FormatOptions = FormatOptions(),  # noqa: B008 - it has no state
         source: Source | None = None,  # if the file is open already
         first: FirstFile | None = None,  # the file that this one must be like
         part: int = 0,
@@ -213,7 +213,7 @@ class FileRows:
         assert self._classes is not None
         problem = (
             "the label is missing; leave such rows out."
-            if is_missing(value)
+            if is_blank(value)
             else f"the label {value!r} is not one of the classes {listing(self._classes.tolist())}; correct "
             "it, or calibrate with all labels in `classes`."
         )
@@ -231,7 +231,7 @@ class FileRows:
         used, first_rows = np.unique(where, return_index=True)
         for k, row in sorted(zip(used.tolist(), first_rows.tolist(), strict=True), key=lambda each: each[1]):
             name, problem = names[k], None
-            if is_missing(name):
+            if is_blank(name):
                 problem = f"the {role} is missing; fill it in, or leave such rows out."
             elif isinstance(name, float) and not math.isfinite(name):
                 problem = f"{name} can't name a {role}; correct it."
@@ -316,7 +316,7 @@ def _weights(column: pa.Array, name: str, spelling: Spelling) -> NDArray[np.floa
     except pa.ArrowInvalid:
         for row, text in enumerate(column.to_pylist()):
             if not _spells_number(text):
-                problem = "the weight is missing" if is_missing(text) else f"{text!r} is not a number"
+                problem = "the weight is missing" if is_blank(text) else f"{text!r} is not a number"
                 raise _ColumnError(f"{problem}; {_WEIGHTS_ARE}", row, text, name) from None
         raise
     wrong = ~(np.isfinite(weights) & (weights >= 0))

@@ -104,7 +104,7 @@ def writing_sets(
     _require_writable(rows, place, schema, given_format)
     with (
         writing(place, schema, given_format, new_names, safe_csv) as writer,
-        _behind(writer.write) as write_batch,
+        _in_background(writer.write) as write_batch,
     ):
         sets = SetWriter(columns, schema, write_batch)
         yield sets
@@ -184,7 +184,7 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 
 @contextmanager
-def _behind(work: Callable[[Item], None]) -> Iterator[Callable[[Item], None]]:
+def _in_background(work: Callable[[Item], None]) -> Iterator[Callable[[Item], None]]:
     """Do the work in another thread, a few items behind; raise its error with a later item or at the end."""
     pending: deque[Future[None]] = deque()
     with ThreadPoolExecutor(1) as writer:

@@ -47,8 +47,8 @@ class Spelling(NamedTuple):
     def plain(self, texts: pa.Array) -> tuple[pa.Array, int | None]:
         """Return numbers as Python writes them, and the position of the first text that is not a number."""
         trimmed = pc.utf8_trim_whitespace(texts.cast(pa.string()))
-        is_missing = pc.is_in(trimmed, value_set=pa.array(MISSING))
-        numbers = pc.if_else(is_missing, pa.scalar(None, pa.string()), trimmed)
+        is_blank = pc.is_in(trimmed, value_set=pa.array(MISSING))
+        numbers = pc.if_else(is_blank, pa.scalar(None, pa.string()), trimmed)
         wrong = pc.index(pc.match_substring_regex(numbers, self.pattern), False).as_py()
         if wrong >= 0:
             return texts, wrong
@@ -71,7 +71,7 @@ class Spelling(NamedTuple):
 PLAIN = Spelling()
 
 
-class Look(NamedTuple):
+class PossibleSpellings(NamedTuple):
     """How the first values of a column may be read: by decimal sign; and which signs occur in them."""
 
     spellings: Mapping[str, Spelling]
@@ -83,21 +83,21 @@ class Look(NamedTuple):
         return len(self.spellings) > 1 and self.signs != ""
 
 
-Looks = Mapping[str, Look]
+SpellingsByColumn = Mapping[str, PossibleSpellings]
 """The columns that may hold numbers."""
 
 
-def looks_of(columns: Mapping[str, Iterable[str]]) -> dict[str, Look]:
+def possible_spellings(columns: Mapping[str, Iterable[str]]) -> dict[str, PossibleSpellings]:
     """Find the columns that may hold numbers.
 
-    >>> looks_of({"p0": ["0,5", "12,5 %"], "note": ["good"]})
-    {'p0': Look(spellings={',': Spelling(decimal=',', grouped=False, percent=True)}, signs=',')}
+    >>> possible_spellings({"p0": ["0,5", "12,5 %"], "note": ["good"]})
+    {'p0': PossibleSpellings(spellings={',': Spelling(decimal=',', grouped=False, percent=True)}, signs=',')}
     """
-    looks = {name: _look_of([text.strip() for text in texts]) for name, texts in columns.items()}
+    looks = {name: _spellings_of([text.strip() for text in texts]) for name, texts in columns.items()}
     return {name: look for name, look in looks.items() if look.spellings}
 
 
-def agreed(looks: Looks, columns: Collection[str], asked: str | None, name: str) -> Spelling:
+def agreed(looks: SpellingsByColumn, columns: Collection[str], asked: str | None, name: str) -> Spelling:
     """Return how the numbers of these columns are written; an error if the values don't show it."""
     mine = {column: looks[column] for column in columns if column in looks}
     decimal = asked or _decimal(looks, mine, name)
@@ -105,7 +105,7 @@ def agreed(looks: Looks, columns: Collection[str], asked: str | None, name: str)
     return Spelling(decimal, any(each.grouped for each in found), any(each.percent for each in found))
 
 
-def _decimal(looks: Looks, mine: Looks, name: str) -> str:
+def _decimal(looks: SpellingsByColumn, mine: SpellingsByColumn, name: str) -> str:
     votes = _votes(mine)
     if len(votes) == 2:
         comma, point = votes[","], votes["."]
@@ -125,27 +125,29 @@ def _decimal(looks: Looks, mine: Looks, name: str) -> str:
     return "."
 
 
-def _votes(looks: Looks) -> dict[str, str]:
+def _votes(looks: SpellingsByColumn) -> dict[str, str]:
     """Return the decimal signs that some column needs, each with one such column."""
     return {
         sign: column for column, look in looks.items() if len(look.spellings) == 1 for sign in look.spellings
     }
 
 
-def _look_of(texts: list[str]) -> Look:
+def _spellings_of(texts: list[str]) -> PossibleSpellings:
     """Return the readings that fit most values: a few may be no numbers, and reading them names their row."""
     numbers = [text for text in texts if text not in MISSING]
     fits = {decimal: sum(map(bool, map(pattern.match, numbers))) for decimal, pattern in _NUMBERS.items()}
     most = max(fits.values())
     if most == 0 or most <= _FEWEST_NUMBERS * len(numbers):
-        return Look({}, "")
+        return PossibleSpellings({}, "")
     percent = any(text.endswith("%") for text in numbers)
     spellings = {
         decimal: Spelling(decimal, any(map(_GROUPED[decimal].search, numbers)), percent)
         for decimal in DECIMALS
         if fits[decimal] == most
     }
-    return Look(spellings, "".join(sign for sign in DECIMALS if any(sign in text for text in numbers)))
+    return PossibleSpellings(
+        spellings, "".join(sign for sign in DECIMALS if any(sign in text for text in numbers))
+    )
 
 
 def _separators(decimal: str) -> str:

@@ -67,7 +67,7 @@ class Summary(ABC):
         """Return the summary of the rows of both summaries, without changing either."""
 
 
-class Together(Summary):
+class SummaryGroup(Summary):
     """Several summaries that are made in one pass; each is an attribute under its name."""
 
     def __init__(self, **parts: Summary) -> None:

@@ -44,7 +44,7 @@ def to_device_of(proba: Any, indices: Any, name: str) -> Any:
     return indices
 
 
-def class_indices(y: torch.Tensor, classes: NDArray[Any]) -> torch.Tensor:
+def tensor_class_indices(y: torch.Tensor, classes: NDArray[Any]) -> torch.Tensor:
     """Return the position of each label in ``classes``, or -1 for an unknown label."""
     import torch
 

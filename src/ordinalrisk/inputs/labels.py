@@ -92,7 +92,7 @@ def class_indices(
             "the class of each row, not a yes or no."
         )
     if on_device(labels):
-        indices: Any = device.class_indices(labels, classes)
+        indices: Any = device.tensor_class_indices(labels, classes)
     elif labels.dtype.kind in "biuf" and classes.dtype.kind in "biuf" and _exact_as_floats(classes):
         indices = _numeric_indices(labels, classes)
     elif labels.dtype.kind in "mM" and classes.dtype.kind not in "mMO":

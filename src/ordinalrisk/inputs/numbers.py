@@ -114,7 +114,7 @@ def checked_seed(seed: Any) -> int:
     return int(seed)
 
 
-def require_classes(n_classes: int) -> None:
+def require_class_count(n_classes: int) -> None:
     if not isinstance(n_classes, int | np.integer) or n_classes < 2:
         raise ValueError(f"A cost table needs at least two classes; got {n_classes!r}.")
     if n_classes > MOST_CLASSES:

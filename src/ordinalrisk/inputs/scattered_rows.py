@@ -154,6 +154,6 @@ def _alike(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Join scores; if their number types differ, convert them to float64 and make each row sum to 1."""
     if len({number_type(each) for each in parts}) == 1:
         return np.concatenate(parts)
-    joined = np.concatenate([widened(each).astype(np.float64) for each in parts])
-    scaled: NDArray[Any] = joined / joined.sum(axis=1, keepdims=True)
+    rows = np.concatenate([widened(each).astype(np.float64) for each in parts])
+    scaled: NDArray[Any] = rows / rows.sum(axis=1, keepdims=True)
     return scaled

@@ -14,7 +14,7 @@ from ordinalrisk.inputs.device import to_host
 from ordinalrisk.inputs.labels import Classes, class_indices
 from ordinalrisk.inputs.matrix import as_matrix
 
-Rows = NDArray[np.int64]
+RowNumbers = NDArray[np.int64]
 
 
 def require_probabilities(estimator: Any) -> None:
@@ -47,7 +47,9 @@ def warn_if_alphabetical(classes: Classes) -> None:
         )
 
 
-def warn_of_absent_classes(classes: Classes, labels: Rows, train: Rows, held_out: Rows) -> None:
+def warn_of_absent_classes(
+    classes: Classes, labels: RowNumbers, train: RowNumbers, held_out: RowNumbers
+) -> None:
     """Warn about classes without training rows or without calibration rows."""
     untrained = "the model gives them probability 0, and sets may miss nearly every new row with such a label"
     unmeasured = "the calibration can't measure how often sets miss them"

@@ -67,7 +67,7 @@ def whole_weights(weights: Sequence[Fraction]) -> tuple[list[int], Fraction]:
 
 def checked_class_ratios(ratios: Any, classes: Classes) -> tuple[Fraction, ...]:
     if isinstance(ratios, Mapping):
-        values = by_class(ratios, classes, "class_ratios")
+        values = values_by_class(ratios, classes, "class_ratios")
     elif not isinstance(ratios, str) and (array := to_numpy(ratios, "class_ratios")).ndim == 1:
         values = array.tolist()
     else:
@@ -89,7 +89,7 @@ def checked_class_ratios(ratios: Any, classes: Classes) -> tuple[Fraction, ...]:
     return weights
 
 
-def by_class(values: Mapping[Any, Any], classes: Classes, name: str) -> list[Any]:
+def values_by_class(values: Mapping[Any, Any], classes: Classes, name: str) -> list[Any]:
     """Return the values of a mapping in the order of the classes; its keys must be the classes."""
     labels = classes.tolist()
     for label in values:

@@ -12,14 +12,14 @@ from ordinalrisk import __version__
 from ordinalrisk.calibration.fingerprint import DataFingerprint
 from ordinalrisk.calibration.guarantees import Guarantee
 from ordinalrisk.controller import RiskController
-from ordinalrisk.display.tables import Columns, Table
+from ordinalrisk.display.tables import ColumnsByName, Table
 from ordinalrisk.evaluation.class_table import ClassTable, class_table
 from ordinalrisk.evaluation.estimates import CONFIDENCE
 from ordinalrisk.evaluation.far_off import FarOff
 from ordinalrisk.evaluation.outcomes import Evaluation, Outcomes
 from ordinalrisk.evaluation.verdict import StratumRisk, Verdict
 from ordinalrisk.files.find_columns import AskedColumns, Note
-from ordinalrisk.inputs.batch import Together
+from ordinalrisk.inputs.batch import SummaryGroup
 from ordinalrisk.inputs.labels import as_classes
 from ordinalrisk.inputs.numbers import decimal_text
 from ordinalrisk.jobs.score_files import Paths, Progress, Reading, as_calibrated, at_risk
@@ -105,7 +105,7 @@ class FileEvaluation(Table):
     def by_class(self) -> ClassTable:
         return class_table(self.found.tally, as_classes(self.classes), self.loss, CONFIDENCE)
 
-    def _columns(self) -> Columns:
+    def _columns(self) -> ColumnsByName:
         return self.by_class._columns()
 
     def _repr_html_(self) -> str:
@@ -265,7 +265,7 @@ def evaluate(
             if random_state is not None:
                 files.number_rows(executor)
             predictor = Predictor.of(controller.spec, calibration)
-            no_rows = Together(
+            no_rows = SummaryGroup(
                 outcomes=Outcomes([predictor], random_state=random_state),
                 fingerprint=DataFingerprint(at_most=calibration.strata.n_rows),
             )

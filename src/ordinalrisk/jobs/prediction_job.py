@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ordinalrisk import __version__
-from ordinalrisk.calibration.score_counts import Counts, difference, no_scores, score_counts
+from ordinalrisk.calibration.score_counts import BinCounts, difference, no_counts, score_counts
 from ordinalrisk.controller import RiskController
 from ordinalrisk.execution.fold import Serial
 from ordinalrisk.files.find_columns import AskedColumns, Note
@@ -161,20 +161,20 @@ def predict(
     return predicted
 
 
-class _Written(NamedTuple):
+class _WrittenPart(NamedTuple):
     """What was written of a part, and how certain the model was of its rows."""
 
     counts: Predicted
-    scores: Counts
+    scores: BinCounts
 
 
 def _write_into(
     folder: OutputFolder,
     controller: RiskController,
     files: ScoreFiles,
-    work: Callable[[FileRows, Serial], _Written],
+    work: Callable[[FileRows, Serial], _WrittenPart],
     by_row_number: bool,
-) -> list[_Written]:
+) -> list[_WrittenPart]:
     """Write a file for each file into a folder, if all of them are alike, and a list of them at the end."""
     with files.executor() as executor:
         folder.make_ready([part.place for part in files.parts])
@@ -209,8 +209,8 @@ def _write_part(
     places: Sequence[str],
     rows: FileRows,
     reader: Serial,
-) -> _Written:
-    scores = no_scores()
+) -> _WrittenPart:
+    scores = no_counts()
 
     def write(batch: Batch) -> None:
         nonlocal scores
@@ -219,4 +219,4 @@ def _write_part(
 
     with writing(rows, places[rows.part]) as writer:
         reader.map([rows], write)
-    return _Written(writer.written, scores)
+    return _WrittenPart(writer.written, scores)

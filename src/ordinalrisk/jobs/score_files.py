@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ordinalrisk.controller import RiskController
 from ordinalrisk.execution.fold import READ_AHEAD, Serial
 from ordinalrisk.files.find_columns import AskedColumns, ColumnFinder, Note
-from ordinalrisk.files.formats import FileError, Written, checked_format
+from ordinalrisk.files.formats import FileError, FormatOptions, checked_format
 from ordinalrisk.files.opening import opened
 from ordinalrisk.files.patterns import Places, expanded
 from ordinalrisk.files.places import PIPE, exists, located
@@ -53,9 +53,9 @@ class Reading:
             raise ValueError(f"`delimiter` must be one sign, such as ';' or a tab; got {sign!r}.")
 
     @property
-    def written(self) -> Written:
+    def written(self) -> FormatOptions:
         """How the files are written, as far as that is said."""
-        return Written(self.input_format, self.delimiter, self.decimal, self.sheet)
+        return FormatOptions(self.input_format, self.delimiter, self.decimal, self.sheet)
 
     def say(self, sentence: str) -> None:
         if self.note is not None:

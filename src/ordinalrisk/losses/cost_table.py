@@ -28,7 +28,7 @@ from ordinalrisk.inputs.numbers import (
     decimal_text,
     ratio,
     require_bits,
-    require_classes,
+    require_class_count,
 )
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class CostTable:
 
     @staticmethod
     def of(loss: IntervalLoss, n_classes: int) -> CostTable:
-        require_classes(n_classes)
+        require_class_count(n_classes)
         return _tables.of(loss, int(n_classes))
 
     @cached_property
@@ -238,7 +238,7 @@ def whole_costs(table: Sequence[Sequence[Number]]) -> WholeCosts:
            [15,  0]]), per_unit=30)
     """
     K = len(table)
-    require_classes(K)
+    require_class_count(K)
     for y, row in enumerate(table):
         if len(row) != K:
             raise ValueError(

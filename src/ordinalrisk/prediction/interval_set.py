@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.display.tables import Labels, pandas_frame, polars_frame
+from ordinalrisk.display.tables import LabelColumn, pandas_frame, polars_frame
 from ordinalrisk.inputs import device
 from ordinalrisk.inputs.arrays import as_floats, to_numpy
 from ordinalrisk.inputs.device import on_device, to_device_of, to_host
@@ -250,7 +250,7 @@ class IntervalSet:
 
     def _columns(self) -> dict[str, Any]:
         host = self.cpu()
-        lower, upper = (Labels(ends, self.classes) for ends in (host.lower_index, host.upper_index))
+        lower, upper = (LabelColumn(ends, self.classes) for ends in (host.lower_index, host.upper_index))
         return {"lower": lower, "upper": upper, "size": host.size}
 
     def __len__(self) -> int:

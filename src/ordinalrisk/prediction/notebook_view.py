@@ -12,7 +12,7 @@ from ordinalrisk.display import html_pieces as html
 from ordinalrisk.display.palette import BLUE
 
 if TYPE_CHECKING:
-    from ordinalrisk.calibration.calibration import Calibration
+    from ordinalrisk.calibration.result import Calibration
     from ordinalrisk.calibration.row_thresholds import Thresholds
     from ordinalrisk.calibration.spec import Spec
     from ordinalrisk.prediction.interval_set import IntervalSet

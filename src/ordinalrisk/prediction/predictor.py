@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.calibration.calibration import Calibration
+from ordinalrisk.calibration.result import Calibration
 from ordinalrisk.calibration.row_thresholds import RowKeys, Thresholds
 from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.growth.rules import GrowthRule

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ordinalrisk.calibration.calibration import Calibration
 from ordinalrisk.calibration.guarantees import Guarantee
+from ordinalrisk.calibration.result import Calibration
 from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.curves.strata import Strata
 from ordinalrisk.evaluation.counts import Tally
@@ -45,14 +45,14 @@ def measured(
         "mean_size": [*map(float, tally.mean_size(CONFIDENCE))],
         "sizes": tally.sizes.tolist(),
         "centroids": tally.centroids.tolist(),
-        "class_coverage": _by_class(tally.class_coverage(CONFIDENCE)),
-        "class_risk": _by_class(tally.class_risk(loss, CONFIDENCE, relative)),
+        "class_coverage": _estimate_rows(tally.class_coverage(CONFIDENCE)),
+        "class_risk": _estimate_rows(tally.class_risk(loss, CONFIDENCE, relative)),
         "class_size": [None if math.isnan(size) else size for size in tally.class_size().tolist()],
         "held": tally.held.tolist() if len(tally.held) <= MOST_CLASSES_HELD else None,
     }
 
 
-def _by_class(estimate: Estimate) -> list[list[float] | None]:
+def _estimate_rows(estimate: Estimate) -> list[list[float] | None]:
     rows = np.transpose(np.array(estimate)).tolist()
     return [None if math.isnan(row[0]) else row for row in rows]
 
@@ -128,9 +128,9 @@ def promise_facts(
         "shuffle_seed": calibration.shuffle_seed,
         "unit": calibration.unit,
         "shift": calibration.shift,
-        "class_weights": None if ratios is None else [decimal_text(ratio) for ratio in ratios],
+        "class_ratios": None if ratios is None else [decimal_text(ratio) for ratio in ratios],
         "randomized": spec.randomize,
-        "seed": random_state,
+        "random_state": random_state,
         "by": by,
         "noun": strata_noun(guarantee) if by else "true classes",
         "alphas_differ": isinstance(spec.alpha, Mapping),

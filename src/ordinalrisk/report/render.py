@@ -22,7 +22,7 @@ from importlib.resources import files
 from typing import Any
 
 from ordinalrisk.display import wording
-from ordinalrisk.display.wording import Summary
+from ordinalrisk.display.wording import SummaryData
 
 _MAX_BYTES = 6_000_000
 _SCRIPTS = ("charts.js", "tables.js", "page.js")
@@ -37,7 +37,7 @@ _KEPT_OF_STOP = (
 )
 
 
-def render(summary: Summary) -> str:
+def render(summary: SummaryData) -> str:
     """The report as one self-contained HTML page.
 
     Parameters
@@ -85,7 +85,7 @@ def render(summary: Summary) -> str:
     return _page({**summary, "stops": without_map})
 
 
-def _page(summary: Summary) -> str:
+def _page(summary: SummaryData) -> str:
     data, start = _page_data(summary), summary["stops"][summary["start"]]
     page: str = _template().render(
         summary=summary,
@@ -112,7 +112,7 @@ def _page(summary: Summary) -> str:
     return page
 
 
-def _promise_words(summary: Summary) -> dict[str, Any] | None:
+def _promise_words(summary: SummaryData) -> dict[str, Any] | None:
     """Return what the page says of a promise that is more than one risk for all rows."""
     if "promise" not in summary:
         return None
@@ -130,7 +130,7 @@ def _promise_words(summary: Summary) -> dict[str, Any] | None:
     }
 
 
-def _title(summary: Summary) -> str:
+def _title(summary: SummaryData) -> str:
     if summary["title"]:
         return str(summary["title"])
     tested = summary["test"]["file"] or f"{summary['test']['rows']:,} test rows"
@@ -141,7 +141,7 @@ def _title(summary: Summary) -> str:
 # --- what the page's own scripts read
 
 
-def _page_data(summary: Summary) -> dict[str, Any]:
+def _page_data(summary: SummaryData) -> dict[str, Any]:
     from ordinalrisk.growth.rules import GROWTH_RULES
 
     bound = float(Fraction(summary["loss"]["bound"]))
@@ -173,7 +173,7 @@ def _page_data(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _strata(stop: Summary, summary: Summary) -> list[dict[str, Any]]:
+def _strata(stop: SummaryData, summary: SummaryData) -> list[dict[str, Any]]:
     """Return what is shown of each group and true class at one position of the slider."""
     kept = ("alpha", "value", "certified", "verdict", "risk", "units", "mean_size", "single")
     return [
@@ -183,7 +183,7 @@ def _strata(stop: Summary, summary: Summary) -> list[dict[str, Any]]:
     ]
 
 
-def _strata_facts(summary: Summary) -> dict[str, Any] | None:
+def _strata_facts(summary: SummaryData) -> dict[str, Any] | None:
     """Return what is shown of each group and true class wherever the slider stands."""
     if "promise" not in summary or not summary["promise"]["by"]:
         return None
@@ -198,7 +198,7 @@ def _strata_facts(summary: Summary) -> dict[str, Any] | None:
     }
 
 
-def _fields(stop: Summary, summary: Summary, decimals: int) -> dict[str, str]:
+def _fields(stop: SummaryData, summary: SummaryData, decimals: int) -> dict[str, str]:
     """Return the text of each ``data-field`` of the page at one position of the slider."""
     threshold = stop["threshold"]
     return {
@@ -222,12 +222,12 @@ def _estimate(name: str, estimate: Sequence[float], text: Callable[[float], str]
     return {name: value, f"{name}-low": low.removesuffix(" %"), f"{name}-high": high}
 
 
-def _icon(stop: Summary) -> str:
+def _icon(stop: SummaryData) -> str:
     """Return the shape of a verdict: it says the same as its colour, and is another if nothing is learned."""
     return "nothing" if stop["verdict"] == "nothing" else _ICONS[stop["colour"]]
 
 
-def _slice_notes(summary: Summary) -> list[str]:
+def _slice_notes(summary: SummaryData) -> list[str]:
     """Explain the table of slices; nothing without one."""
     if (slices := summary["slices"]) is None:
         return []
@@ -246,7 +246,7 @@ def _slice_notes(summary: Summary) -> list[str]:
     return notes
 
 
-def _reliability_words(summary: Summary) -> str:
+def _reliability_words(summary: SummaryData) -> str:
     top = summary["reliability"]["top"]
     return (
         f"The model gives its most probable label {_percent(top['predicted'])} on average, and this label is "
@@ -254,7 +254,7 @@ def _reliability_words(summary: Summary) -> str:
     )
 
 
-def _worst(stop: Summary, summary: Summary) -> str:
+def _worst(stop: SummaryData, summary: SummaryData) -> str:
     """Describe the class with the largest loss, which an average hides."""
     loss = [(estimate[0], y) for y, estimate in enumerate(stop["class_risk"]) if estimate]
     if len(loss) < 2:
@@ -271,7 +271,7 @@ def _worst(stop: Summary, summary: Summary) -> str:
     )
 
 
-def _tag(stop: Summary, summary: Summary) -> str:
+def _tag(stop: SummaryData, summary: SummaryData) -> str:
     if "promise" in summary and (names := wording.uncertified(stop, summary)):
         return f"{len(names)} of {len(stop['strata'])} not certified"
     if not stop["certified"]:
@@ -279,7 +279,7 @@ def _tag(stop: Summary, summary: Summary) -> str:
     return "single labels, saturated" if stop["saturated"] else ""
 
 
-def _bound(summary: Summary) -> str | None:
+def _bound(summary: SummaryData) -> str | None:
     """Return the confidence bound in words, if there is one."""
     from ordinalrisk.calibration.confidence_bounds import BOUNDS
 

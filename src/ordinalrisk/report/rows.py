@@ -9,7 +9,7 @@ from typing import Any
 from ordinalrisk.calibration.fingerprint import DataFingerprint
 from ordinalrisk.evaluation.outcomes import Outcomes
 from ordinalrisk.evaluation.striking import StrikingRows
-from ordinalrisk.inputs.batch import Batch, Together
+from ordinalrisk.inputs.batch import Batch, SummaryGroup
 from ordinalrisk.inputs.random_rows import RandomRows
 from ordinalrisk.prediction.predictor import Predictor
 from ordinalrisk.report.reliability import Reliability
@@ -19,7 +19,7 @@ _MOST_COLUMNS = 6
 _ROWS_COMPARED = 20_000
 
 
-class ReportRows(Together):
+class ReportRows(SummaryGroup):
     """The outcomes of rows at every stop, a sample of them, and their fingerprint.
 
     Slices are counted at the stop ``start``.
@@ -67,7 +67,7 @@ class ReportRows(Together):
         columns, number = [*batch.columns], batch.proba.dtype
         number_type = str(number.names[0] if number.names else number.name)
         self._require_alike("This batch", columns, number_type)
-        spans = _joined([*self.spans, (batch.first_row, batch.first_row + len(batch))])
+        spans = _adjoining_spans_merged([*self.spans, (batch.first_row, batch.first_row + len(batch))])
         self._growth.intervals(batch.proba, self._costs, math.inf, None)  # refuses wrong probabilities
         super().add(batch)
         self.spans, self.columns, self._number_type = spans, columns, number_type
@@ -75,7 +75,7 @@ class ReportRows(Together):
     def merge(self, other: ReportRows) -> ReportRows:
         if other.columns is not None and other._number_type is not None:
             self._require_alike("The part to merge", other.columns, other._number_type)
-        spans = _joined([*self.spans, *other.spans])
+        spans = _adjoining_spans_merged([*self.spans, *other.spans])
         both = super().merge(other)
         both.spans, both.columns = spans, self.columns if other.columns is None else other.columns
         both._number_type = self._number_type or other._number_type
@@ -91,24 +91,24 @@ class ReportRows(Together):
             )
 
 
-def _joined(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _adjoining_spans_merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return spans in order, adjacent ones as one.
 
     Examples
     --------
-    >>> _joined([(5, 9), (0, 2), (2, 4)])
+    >>> _adjoining_spans_merged([(5, 9), (0, 2), (2, 4)])
     [(0, 4), (5, 9)]
     """
-    joined: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for first, end in sorted(spans):
-        if joined and first < joined[-1][1]:
+        if merged and first < merged[-1][1]:
             raise ValueError(
                 f"Row {first} is in both parts; give each part first_row= the number of rows before it."
             )
-        if joined and first == joined[-1][1]:
-            first = joined.pop()[0]
-        joined.append((first, end))
-    return joined
+        if merged and first == merged[-1][1]:
+            first = merged.pop()[0]
+        merged.append((first, end))
+    return merged
 
 
 def shown_columns(cases: Any, n_rows: int) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from ordinalrisk.prediction.predictor import Predictor
 MOST_VALUES = 50  # of a column
 MOST_SHOWN = 10
 
-Counts = dict[str, tuple[int, int]]  # rows, and those that are missed, by value
+MissesByValue = dict[str, tuple[int, int]]  # rows, and those that are missed, by value
 
 
 class Slices(Summary):
@@ -32,7 +32,7 @@ class Slices(Summary):
     def __init__(self, predictor: Predictor, unseen_groups: str, random_state: int | None) -> None:
         self._predictor: Predictor | None = predictor
         self._options = unseen_groups, random_state
-        self._columns: dict[str, Counts | None] = {}  # None for those with too many values
+        self._columns: dict[str, MissesByValue | None] = {}  # None for those with too many values
         self._whole = 0, 0
         self._has_rows = False
 
@@ -99,7 +99,7 @@ class Slices(Summary):
         }
 
 
-def _added(mine: Counts | None, others: Counts | None) -> Counts | None:
+def _added(mine: MissesByValue | None, others: MissesByValue | None) -> MissesByValue | None:
     """Return the sums of two counts; None if there are too many values."""
     if mine is None or others is None or len(mine.keys() | others.keys()) > MOST_VALUES:
         return None
@@ -110,7 +110,7 @@ def _added(mine: Counts | None, others: Counts | None) -> Counts | None:
     return both
 
 
-def _counted(column: Any, missed: NDArray[np.bool_]) -> Counts | None:
+def _counted(column: Any, missed: NDArray[np.bool_]) -> MissesByValue | None:
     """Return the rows and the missed ones by the text of their value; None if there are too many values."""
     items, places = _encoded(column)
     numbers: dict[str, int] = {}

@@ -10,8 +10,8 @@ from functools import partial
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
-from ordinalrisk.calibration.calibration import Calibration
 from ordinalrisk.calibration.promises import Expectation, Promise
+from ordinalrisk.calibration.result import Calibration
 from ordinalrisk.calibration.row_thresholds import Thresholds
 from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.curves.strata import Stratum

@@ -38,7 +38,7 @@ from ordinalrisk.report.facts import (
 )
 from ordinalrisk.report.headline import headline, loss_name
 from ordinalrisk.report.rows import ReportRows, shown_columns
-from ordinalrisk.report.rules import rules_compared
+from ordinalrisk.report.rule_comparison import compare_rules
 from ordinalrisk.report.stops import alpha_range, stops_of
 
 _SHARES = " Losses, risks and alpha are shares of what could be lost."
@@ -295,7 +295,7 @@ class ReportSummary:
             "cases": {"columns": self.rows.columns, "rows": self._cases()},
             "slices": self.rows.slices.finish(),
             "reliability": self.rows.reliability.finish(),
-            "rules": None if by_class else rules_compared(controller, proba, labels, values, self.n_rows),
+            "rules": None if by_class else compare_rules(controller, proba, labels, values, self.n_rows),
             **self._promise(guarantees[start], evaluations[start]),
         }
 

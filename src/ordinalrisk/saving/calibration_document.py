@@ -23,11 +23,11 @@ from ordinalrisk.saving.shared_fields import (
 
 # msgspec 0.22 corrupts memory where a union has a list and text with a pattern, so only the schema has it.
 _Text = Annotated[str, Meta(extra_json_schema={"pattern": POSITIVE})]
-_Alpha = Annotated[int, Meta(gt=0)] | Annotated[float, Meta(gt=0)] | _Text
+_AlphaValue = Annotated[int, Meta(gt=0)] | Annotated[float, Meta(gt=0)] | _Text
 _PositiveRatio = Annotated[str, Meta(pattern="^[1-9][0-9]*(/[1-9][0-9]*)?$")]
 _Hexadecimal = Annotated[str, Meta(pattern=r"^-?(inf|0x[01]\.[0-9a-f]+p[+-][0-9]+)$")]
-_Decimal = Annotated[str, Meta(pattern=r"^-?(inf|[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?)$")]
-_Steps = list[Annotated[int, Meta(ge=1)]]
+_DecimalText = Annotated[str, Meta(pattern=r"^-?(inf|[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?)$")]
+_StepTotals = list[Annotated[int, Meta(ge=1)]]
 _Groups = Annotated[list[shared.Name], Meta(min_length=1, extra_json_schema=UNIQUE)]
 
 
@@ -45,7 +45,7 @@ class Threshold(JsonObject):
     """A label belongs to a set if its level is at least this."""
 
     hex: Annotated[_Hexadecimal, about("The threshold, exactly: 0x1.8p-1 is 0.75.")]
-    decimal: Annotated[_Decimal, about("The same in the fewest decimals that mean it.")]
+    decimal: Annotated[_DecimalText, about("The same in the fewest decimals that mean it.")]
 
 
 class SavedWindow(JsonObject):
@@ -53,7 +53,9 @@ class SavedWindow(JsonObject):
 
     below: Annotated[Whole, about("The total of all steps below the window, in units.")]
     levels: Annotated[list[float], about("Levels at which the total steps up, increasing.", min_length=1)]
-    totals: Annotated[_Steps, about("The total just above each level, in units, increasing.", min_length=1)]
+    totals: Annotated[
+        _StepTotals, about("The total just above each level, in units, increasing.", min_length=1)
+    ]
 
 
 class SavedCurve(JsonObject):
@@ -76,7 +78,7 @@ class SavedSteps(JsonObject):
 
     at: Annotated[list[float], about("The level of each step.")]
     unit: Annotated[list[Count], about("The row, or cluster, that has this step.")]
-    by: Annotated[_Steps, about("The height of the step, in units.")]
+    by: Annotated[_StepTotals, about("The height of the step, in units.")]
     stakes: Annotated[
         list[Whole] | None, about("The most that each row can lose, in units, if alpha is a share of it.")
     ] = None
@@ -120,7 +122,7 @@ class CalibrationDocument(shared.DocumentOfLoss):
 
     growth: Annotated[shared.Growth, about("The growth rule of sets.")]
     alpha: Annotated[
-        _Alpha | Annotated[list[PositiveNumber], Meta(min_length=2)],
+        _AlphaValue | Annotated[list[PositiveNumber], Meta(min_length=2)],
         about("The largest expected loss; one for each class, in label order, where each has its own."),
     ]
     options: Annotated[Options, about("The promise beyond the expected loss.")]

@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from ordinalrisk.calibration.calibration import Calibration
 from ordinalrisk.calibration.combinations import require_theorem
+from ordinalrisk.calibration.result import Calibration
 from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.inputs.column_roles import ScoreColumns
 from ordinalrisk.inputs.numbers import as_fraction, from_json, to_json

@@ -17,13 +17,13 @@ from ordinalrisk.saving.shared_fields import UNIQUE, Count, PositiveNumber, Rati
 
 _Hexadecimal = Annotated[str, Meta(pattern=r"^-?0x[01]\.[0-9a-f]+p[+-][0-9]+$")]
 _Wealth = Annotated[str, Meta(pattern=r"^0x[01]\.[0-9a-f]+p[+-][0-9]+$")]
-_Row = Annotated[int, Meta(ge=1)]
+_RowNumber = Annotated[int, Meta(ge=1)]
 
 
 class WatchedFile(JsonObject):
     """A file that was watched."""
 
-    n_rows: Annotated[_Row, about("The number of its rows.")]
+    n_rows: Annotated[_RowNumber, about("The number of its rows.")]
     blake3: Annotated[shared.Digest, about("A BLAKE3 fingerprint of its scores and labels.")]
 
 
@@ -62,9 +62,9 @@ class MonitorDocument(shared.DocumentOfLoss):
     recent: Annotated[list[Ratio], about("The last losses, exactly; at most 500.", max_length=500)]
     wealth: Annotated[list[_Wealth], about("The wealth of each bet, as hexadecimal numbers.", min_length=1)]
     peak: Annotated[_Wealth, about("The largest evidence so far; one over it is the p-value.")]
-    alarm_row: Annotated[_Row | None, about("The row that raised the alarm, counted from 1.")]
+    alarm_row: Annotated[_RowNumber | None, about("The row that raised the alarm, counted from 1.")]
     rise_row: Annotated[
-        _Row | None, about("The row from which the loss was above alpha on average, up to the alarm.")
+        _RowNumber | None, about("The row from which the loss was above alpha on average, up to the alarm.")
     ]
     clusters: Annotated[
         list[Annotated[str, Meta(pattern="^[0-9a-f]{16}$", max_length=16)]] | None,
@@ -103,9 +103,9 @@ class DriftDocument(Document):
     wealth: Annotated[list[_Wealth], about("The wealth of each bet, as hexadecimal numbers.", min_length=1)]
     peak: Annotated[_Wealth, about("The largest evidence so far; one over it is the p-value.")]
     lowest: Annotated[LowestEvidence, about("Where the evidence was lowest, up to the alarm.")]
-    alarm_row: Annotated[_Row | None, about("The row that raised the alarm, counted from 1.")]
+    alarm_row: Annotated[_RowNumber | None, about("The row that raised the alarm, counted from 1.")]
     rise_row: Annotated[
-        _Row | None, about("The row after that of the lowest evidence, if there is an alarm.")
+        _RowNumber | None, about("The row after that of the lowest evidence, if there is an alarm.")
     ]
     files: Annotated[list[WatchedFile], about("The files that were compared.")]
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, to_builtins
 
-from ordinalrisk.calibration.score_counts import N_BINS, Counts, no_scores
+from ordinalrisk.calibration.score_counts import N_BINS, BinCounts, no_counts
 from ordinalrisk.growth.rules import GROWTH_RULES, POINT_RULES, GrowthRule
 from ordinalrisk.inputs.labels import Classes, as_classes
 from ordinalrisk.inputs.numbers import MOST_CLASSES, MOST_ROWS
@@ -52,7 +52,7 @@ Name = str | int | float | bool
 UNIQUE = {"uniqueItems": True}
 _CLASSES = about("The labels in order.", min_length=2, max_length=MOST_CLASSES, extra_json_schema=UNIQUE)
 ClassNames = Annotated[list[Name], _CLASSES]
-_Costs = Annotated[list[NumberFrom0], Meta(min_length=2)]
+_ClassCosts = Annotated[list[NumberFrom0], Meta(min_length=2)]
 _Positions = Annotated[list[AnyNumber], Meta(min_length=2)]
 Normalize = Annotated[bool, about("Whether costs are divided by the largest.")]
 
@@ -60,7 +60,9 @@ Normalize = Annotated[bool, about("Whether costs are divided by the largest.")]
 class SavedWeightedLoss(JsonObject, tag_field="kind", tag="weighted"):
     """A cost that depends on the true class: WeightedLoss."""
 
-    weights: Annotated[_Costs | None, about("The weight of each class, in label order; null if all are 1.")]
+    weights: Annotated[
+        _ClassCosts | None, about("The weight of each class, in label order; null if all are 1.")
+    ]
     normalize: Normalize
 
 
@@ -78,7 +80,7 @@ class SavedTableLoss(JsonObject, tag_field="kind", tag="table"):
     """Any cost table: CostTableLoss."""
 
     table: Annotated[
-        list[_Costs], about("A row for each class, a column for each nearest end.", min_length=2)
+        list[_ClassCosts], about("A row for each class, a column for each nearest end.", min_length=2)
     ]
     normalize: Normalize
 
@@ -101,16 +103,16 @@ class SavedCounts(JsonObject):
     ]
     counts: Annotated[list[Annotated[int, Meta(ge=1, le=MOST_ROWS)]], about("The rows of each.")]
 
-    def dense(self) -> Counts:
+    def dense(self) -> BinCounts:
         """Return the number of rows in every bin."""
         require(len(self.bins) == len(self.counts), "must have a count for each bin")
         require(all(a < b for a, b in pairwise(self.bins)), "must have increasing bins")
-        counts = no_scores()
+        counts = no_counts()
         counts[self.bins] = self.counts
         return counts
 
 
-def saved_counts(counts: Counts) -> dict[str, list[int]]:
+def saved_counts(counts: BinCounts) -> dict[str, list[int]]:
     bins = counts.nonzero()[0]
     return {"bins": bins.tolist(), "counts": counts[bins].tolist()}
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.calibration.promises import checked_alpha, checked_share
-from ordinalrisk.display.tables import Columns, Table
+from ordinalrisk.display.tables import ColumnsByName, Table
 from ordinalrisk.evaluation.estimates import CONFIDENCE, Estimate
 from ordinalrisk.growth.rules import GROWTH_RULES, GrowthRule, as_growth, require_valid
 from ordinalrisk.inputs.labels import labelled_matrix
@@ -90,11 +90,11 @@ class Comparisons(list[Comparison], Table):
     coverage and certified.
     """
 
-    def _columns(self) -> Columns:
+    def _columns(self) -> ColumnsByName:
         return comparison_columns(self)
 
 
-def comparison_columns(comparisons: Iterable[Comparison]) -> Columns:
+def comparison_columns(comparisons: Iterable[Comparison]) -> ColumnsByName:
     results = [*comparisons]
     sizes = ("mean_size", "mean_size_low", "mean_size_high")
     return {
@@ -244,7 +244,7 @@ def default_losses(n_classes: int) -> dict[str, IntervalLoss]:
     }
 
 
-class _Units(NamedTuple):
+class _UnitResults(NamedTuple):
     """Per row, or per cluster: its number of rows, the labels in their sets, and their mean loss."""
 
     n_rows: NDArray[np.int64]
@@ -329,7 +329,7 @@ def _alphas_near(alpha: Fraction, losses: NDArray[np.float64], bound: Fraction) 
     return max(alpha - error, alpha / 2), min(alpha + error, (alpha + bound) / 2)
 
 
-def _by_unit(rows: ShuffledFolds, ends: Sequence[Ends], costs: CostTable, relative: bool) -> _Units:
+def _by_unit(rows: ShuffledFolds, ends: Sequence[Ends], costs: CostTable, relative: bool) -> _UnitResults:
     r"""Return what the sets of each unit come to.
 
     If ``relative``, a loss is :math:`r + (L - r g) / \bar g` with ``r`` the share that is lost of all stakes
@@ -346,7 +346,7 @@ def _by_unit(rows: ShuffledFolds, ends: Sequence[Ends], costs: CostTable, relati
     if relative:
         share = lost.sum() / could.sum()
         lost = share + (lost - share * could) / could.mean()
-    return _Units(sizes, n_labels, lost)
+    return _UnitResults(sizes, n_labels, lost)
 
 
 def _scenarios(losses: Any, n_classes: int) -> dict[str, IntervalLoss]:

@@ -28,15 +28,15 @@ from numpy.typing import NDArray
 from ordinalrisk.calibration.promises import expectation_threshold
 from ordinalrisk.curves.risk_curve import RiskCurve
 from ordinalrisk.display import tables
-from ordinalrisk.display.tables import Columns, Labels
-from ordinalrisk.display.text_table import Table
+from ordinalrisk.display.tables import ColumnsByName, LabelColumn
+from ordinalrisk.display.text_table import TextTable
 from ordinalrisk.evaluation.counts import Tally
 from ordinalrisk.growth.kernels import cpu
 from ordinalrisk.growth.rules import GrowthRule, as_growth
 from ordinalrisk.inputs.labels import Classes, as_classes, labelled_matrix
 from ordinalrisk.inputs.numbers import as_fraction, decimal_text
 from ordinalrisk.inputs.row_index import require_same_rows
-from ordinalrisk.inputs.weights import by_class
+from ordinalrisk.inputs.weights import values_by_class
 from ordinalrisk.losses.cost_table import DIAGONAL, CostTable, GainTables
 from ordinalrisk.losses.kinds import WeightedLoss
 from ordinalrisk.prediction.interval_set import IntervalSet
@@ -80,10 +80,10 @@ class CoverageWeights(tables.Table):
     targets: tuple[Fraction | None, ...]
     classes: tuple[Any, ...]
 
-    def _columns(self) -> Columns:
+    def _columns(self) -> ColumnsByName:
         positions = np.arange(len(self.classes))
         return {
-            "class": Labels(positions, as_classes([*self.classes])),
+            "class": LabelColumn(positions, as_classes([*self.classes])),
             "target": [None if target is None else float(target) for target in self.targets],
             "coverage": [*self.coverage],
             "weight": [*self.weights],
@@ -99,7 +99,7 @@ class CoverageWeights(tables.Table):
                 self.classes, self.targets, self.coverage, self.weights, strict=True
             )
         ]
-        table = Table("", ("class", "target", "coverage", "weight"), rows).text()
+        table = TextTable("", ("class", "target", "coverage", "weight"), rows).text()
         return f"{table}\n{self._words()}"
 
 
@@ -164,7 +164,7 @@ def weights_for_coverage(
     require_same_rows(proba=proba, y=y)
     matrix, labels, known = labelled_matrix(proba, y, classes)
     wanted = _targets(targets, known)
-    rows = _Rows(matrix, labels, _rows_to_cover(wanted, labels, known), _weighted_rule(growth))
+    rows = _CoverageProblem(matrix, labels, _rows_to_cover(wanted, labels, known), _weighted_rule(growth))
     best = min(_candidates(rows), key=lambda candidate: candidate.n_labels)
     loss = WeightedLoss(best.weights)
     costs = CostTable.of(loss, len(known))
@@ -193,7 +193,7 @@ class _Candidate(NamedTuple):
     n_labels: int
 
 
-class _Rows(NamedTuple):
+class _CoverageProblem(NamedTuple):
     """The rows, the number of rows of each class to cover, and the growth rule."""
 
     proba: NDArray[Any]
@@ -209,7 +209,7 @@ class _Rows(NamedTuple):
         return _Candidate(weights, thresholds, threshold, int((levels >= threshold).sum()))
 
 
-def _candidates(rows: _Rows) -> Iterator[_Candidate]:
+def _candidates(rows: _CoverageProblem) -> Iterator[_Candidate]:
     """Yield equal weights, then rounded multipliers, raised where rounding misses a target.
 
     Rounding can move the point label of a row, and so change its coverage.
@@ -229,7 +229,7 @@ def _candidates(rows: _Rows) -> Iterator[_Candidate]:
             weights = tuple(weight if weight == 1 else _next(weight, -1) for weight in weights)
 
 
-def _multipliers(rows: _Rows) -> list[float]:
+def _multipliers(rows: _CoverageProblem) -> list[float]:
     """Find for each class the smallest weight that meets its target at threshold 1, given the others."""
     n_classes = rows.proba.shape[1]
     multipliers = [float(k in rows.needed) for k in range(n_classes)]
@@ -309,7 +309,7 @@ def _targets(targets: Any, classes: Classes) -> tuple[Fraction | None, ...]:
     labels = classes.tolist()
     if isinstance(targets, Mapping):
         by_label = dict.fromkeys(labels) | {**targets}
-        values = by_class(by_label, classes, "targets")
+        values = values_by_class(by_label, classes, "targets")
     elif isinstance(targets, str | AnyNumber):
         values = [targets] * len(labels)
     else:

@@ -121,7 +121,10 @@ def curves_without_each(
     n_rows = sum(map(len, rows.labels))
     stakes = [costs.stake(np.bincount(y, minlength=costs.n_classes)) * costs.unit for y in rows.labels]
     for fold, labels in enumerate(rows.labels):
-        others, stake = Steps.joined(_without(steps, fold)), sum(_without(stakes, fold)) if relative else None
+        others, stake = (
+            Steps.concatenated(_without(steps, fold)),
+            sum(_without(stakes, fold)) if relative else None,
+        )
         n_others = n_rows - len(labels)
         yield RiskCurve(others, unit=costs.unit, n_rows=n_others, bound=costs.bound, stake=stake)
 
@@ -132,7 +135,7 @@ def _clustered_curve(
     """Return the risk curve of clusters, each of which counts once."""
     firsts = np.cumsum([0, *(int(numbers.max()) + 1 for numbers in clusters)])
     numbers = np.concatenate([part + first for part, first in zip(clusters, firsts[:-1], strict=True)])
-    steps, parts = UnitSteps.joined(losses).clustered(numbers)
+    steps, parts = UnitSteps.concatenated(losses).clustered(numbers)
     unit = costs.unit / parts
     largest = int(costs.bound / unit)
     summed, stake = steps.steps(largest), steps.stake(unit)

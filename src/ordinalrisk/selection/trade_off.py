@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ordinalrisk.display import tables
-from ordinalrisk.display.tables import Columns
-from ordinalrisk.display.text_table import Table
+from ordinalrisk.display.tables import ColumnsByName
+from ordinalrisk.display.text_table import TextTable
 from ordinalrisk.selection.compare import Comparison, compare, comparison_columns
 
 _WIDTH = 80
@@ -32,7 +32,7 @@ class TradeOff(tables.Table):
 
     comparisons: tuple[Comparison, ...]
 
-    def _columns(self) -> Columns:
+    def _columns(self) -> ColumnsByName:
         return comparison_columns(self)
 
     def __iter__(self) -> Iterator[Comparison]:
@@ -132,11 +132,11 @@ def trade_off(
     )
 
 
-def fitted(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+def fitted(header: Sequence[str], rows: Sequence[Sequence[str]]) -> TextTable:
     """Make a table at most 80 characters wide; long names in its first column are cut."""
     others = [*zip(header, *rows, strict=True)][1:]
     room = _WIDTH - sum(2 + max(map(len, column)) for column in others)
-    return Table("", tuple(header), [(_shortened(name, room), *cells) for name, *cells in rows])
+    return TextTable("", tuple(header), [(_shortened(name, room), *cells) for name, *cells in rows])
 
 
 def _shortened(text: str, width: int) -> str:

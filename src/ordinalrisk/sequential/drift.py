@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ordinalrisk.calibration.confidence_bounds import checked_delta
 from ordinalrisk.calibration.score_counts import (
-    Counts,
+    BinCounts,
     mean_uncertainty,
-    no_scores,
+    no_counts,
     score_bins,
 )
 from ordinalrisk.growth.rules import require_valid
@@ -25,7 +25,7 @@ from ordinalrisk.prediction.predictor import require_columns
 from ordinalrisk.saving.document_with_digests import FilePath, naming, require
 from ordinalrisk.saving.run_documents import DriftDocument, WatchedFile
 from ordinalrisk.saving.shared_fields import saved_counts, saved_names
-from ordinalrisk.sequential.bets import LARGEST_WEALTH, evidence_after, wealth_after
+from ordinalrisk.sequential.betting_run import LARGEST_WEALTH, evidence_after, wealth_after
 from ordinalrisk.sequential.state import remember
 
 if TYPE_CHECKING:
@@ -137,11 +137,11 @@ class ScoreDrift:
         seed = secrets.randbits(_SEED_BITS) if random_state is None else checked_seed(random_state)
         self._begin(calibration.classes, calibration.score_counts, calibration.data_blake3, delta, seed)
 
-    def _begin(self, classes: Any, calibrated: Counts, data_blake3: str, delta: Any, seed: int) -> None:
+    def _begin(self, classes: Any, calibrated: BinCounts, data_blake3: str, delta: Any, seed: int) -> None:
         self.delta = as_number(delta, "delta")
         checked_delta(self.delta)
         self.classes_, self.data_blake3_, self.random_state = classes, data_blake3, seed
-        self._calibrated, self._seen = calibrated, no_scores()
+        self._calibrated, self._seen = calibrated, no_counts()
         self._needed = float(1 / as_fraction(self.delta))
         self._wealth: Floats = np.zeros(N_BETS)
         self._peak, self._lowest = 1.0, (0, 1.0)  # rows and evidence
@@ -212,7 +212,7 @@ class ScoreDrift:
 
     def _bet(self, p_value: float) -> None:
         row = self.n_rows_ = self.n_rows_ + 1
-        self._wealth = wealth_after(self._wealth, bet_factors(p_value), row)
+        self._wealth = wealth_after(self._wealth, score_bet_factors(p_value), row)
         evidence = float(evidence_after(self._wealth, row))
         if self.alarm_row_ is None:
             if evidence < self._lowest[1]:
@@ -366,7 +366,7 @@ class ScoreDrift:
         )
 
 
-def bet_factors(p_value: float) -> Floats:
+def score_bet_factors(p_value: float) -> Floats:
     """Return by how much each bet multiplies its wealth: 1 on average for a uniform p-value, just below.
 
     Bets on the mean have the factor ``1 + s (2 p - 1)``, bets on the spread ``1 + s (6 p^2 - 6 p + 1)``.

@@ -23,7 +23,7 @@ from ordinalrisk.losses.kinds import as_loss
 from ordinalrisk.prediction.interval_set import IntervalSet
 from ordinalrisk.saving.document_with_digests import FilePath, naming, require
 from ordinalrisk.saving.run_documents import MonitorDocument, WatchedFile, run_settings
-from ordinalrisk.sequential.bets import LARGEST_WEALTH, BettingRun
+from ordinalrisk.sequential.betting_run import LARGEST_WEALTH, BettingRun
 from ordinalrisk.sequential.state import SequentialState, remember
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from dask.delayed import delayed
 from numpy.typing import NDArray
 
-from ordinalrisk.calibration.calibration import Calibration
 from ordinalrisk.calibration.labelled_rows import labelled_rows
+from ordinalrisk.calibration.result import Calibration
 from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.execution.calibrate import calibrate
 from ordinalrisk.execution.dask.executor import DaskExecutor, shared

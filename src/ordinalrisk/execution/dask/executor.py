@@ -14,7 +14,7 @@ from ordinalrisk.curves.bracketing import first_question
 from ordinalrisk.curves.part_steps import FirstLook, PartSteps
 from ordinalrisk.execution.fold import READ_AHEAD, Part, Result, RowsDone, Serial, SummaryT
 from ordinalrisk.files.formats import FileError
-from ordinalrisk.inputs.batch import Summary, Together, merge_all
+from ordinalrisk.inputs.batch import Summary, SummaryGroup, merge_all
 
 MERGED_AT_ONCE = 32
 
@@ -121,7 +121,7 @@ def summary_of_part(part: Part, empty: SummaryT) -> SummaryT:
 @delayed(pure=False)
 def read_part(part: Part, empty: tuple[LossSteps, Summary]) -> tuple[PartSteps, Summary]:
     steps, others = deepcopy(empty)
-    both = READ_AHEAD.fold([part], Together(steps=steps, others=others))
+    both = READ_AHEAD.fold([part], SummaryGroup(steps=steps, others=others))
     return both.steps.as_part(), both.others
 
 

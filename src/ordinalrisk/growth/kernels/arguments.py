@@ -61,7 +61,7 @@ class Rows(ctypes.Structure):
     )
 
 
-class Glance(ctypes.Structure):
+class QuickTest(ctypes.Structure):
     """Bounds for the quick test of a row, in the number type of the rows; ``at`` is 0 without such a test.
 
     A label's gain reaches the threshold at a probability between ``nearly`` and ``enough``. Running sums of
@@ -120,26 +120,30 @@ def _costs_of(kept: SameObject) -> Costs:
     return found
 
 
-def glance_for(
+def quick_test_for(
     dtype: np.dtype[Any],
     costs: GainTables,
     rule: str,
     point: str,
     threshold: float | None,
     tolerance: float,
-) -> Glance:
+) -> QuickTest:
     """Return the bounds for the quick test of a row: for sets at a threshold or, without one, for steps."""
     if rule != "frontier" or point != "mode" or len(costs.mode_weights) > MOST_CLASSES_COMPILED:
-        return NO_GLANCE
+        return NO_QUICK_TEST
     if costs.weighted:
-        return _glance_at_gains(dtype, SameObject(costs), 1.0 if threshold is None else threshold, tolerance)
+        return _quick_test_of_gains(
+            dtype, SameObject(costs), 1.0 if threshold is None else threshold, tolerance
+        )
     if costs.shape == RUNNING and threshold is not None:
-        return _glance_at_running_sums(dtype, SameObject(costs), threshold, tolerance)
-    return NO_GLANCE
+        return _quick_test_of_running_sums(dtype, SameObject(costs), threshold, tolerance)
+    return NO_QUICK_TEST
 
 
 @lru_cache(maxsize=64)
-def _glance_at_gains(dtype: np.dtype[Any], kept: SameObject, threshold: float, tolerance: float) -> Glance:
+def _quick_test_of_gains(
+    dtype: np.dtype[Any], kept: SameObject, threshold: float, tolerance: float
+) -> QuickTest:
     costs: GainTables = kept.value
     K, h = len(costs.mode_weights), np.ascontiguousarray(costs.mode_weights, np.float64)
     margin, smallest = MARGIN[dtype], SMALLEST_SEEN[dtype]
@@ -155,30 +159,30 @@ def _glance_at_gains(dtype: np.dtype[Any], kept: SameObject, threshold: float, t
         and smallest < nearly[:K].min() < inf
     )
     if not suffices:
-        return NO_GLANCE
+        return NO_QUICK_TEST
     arrays = weights, nearly, enough, h
     at = [*map(address, arrays[:3]), None, None, address(h)]
     margins = 1 - margin, 1 + margin, smallest * max(1.0, h.max()), tolerance - _rounding(dtype, K)
-    found: Glance = _kept(Glance(AT_GAINS, *at, *margins), *arrays)
+    found: QuickTest = _kept(QuickTest(AT_GAINS, *at, *margins), *arrays)
     return found
 
 
 @lru_cache(maxsize=64)
-def _glance_at_running_sums(
+def _quick_test_of_running_sums(
     dtype: np.dtype[Any], kept: SameObject, threshold: float, tolerance: float
-) -> Glance:
+) -> QuickTest:
     """The margin covers the roundings of a running sum, at most K + 3, and those of the reference."""
     costs: GainTables = kept.value
     K, eps = len(costs.mode_weights), float(np.finfo(dtype).eps)
-    with np.errstate(all="ignore"):  # what is out of range is not done at a glance
+    with np.errstate(all="ignore"):  # numbers out of range fail the quick test
         left, right = ((np.diagonal(table) / threshold).astype(dtype) for table in (costs.left, costs.right))
         largest = float(max(left.max(), right.max()))
     if not (threshold > 0 and K * SMALLEST_SEEN[dtype] * largest < eps):  # nor a NaN
-        return NO_GLANCE
+        return NO_QUICK_TEST
     margin = (K + 8) * eps
     at = None, None, None, address(left), address(right), None
     margins = 1 - margin, 1 + margin, 0.0, tolerance - _rounding(dtype, K)
-    found: Glance = _kept(Glance(AT_RUNNING_SUMS, *at, *margins), left, right)
+    found: QuickTest = _kept(QuickTest(AT_RUNNING_SUMS, *at, *margins), left, right)
     return found
 
 
@@ -194,4 +198,4 @@ def _kept(structure: Structure, *arrays: NDArray[Any]) -> Structure:
     return structure
 
 
-NO_GLANCE = Glance()
+NO_QUICK_TEST = QuickTest()

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.growth.kernels import POINTS, RULES, InvalidRow, vectorised
-from ordinalrisk.growth.kernels.arguments import MARGIN, address, costs_of, glance_for, rows_of
+from ordinalrisk.growth.kernels.arguments import MARGIN, address, costs_of, quick_test_for, rows_of
 from ordinalrisk.growth.kernels.library import functions
 from ordinalrisk.inputs.arrays import SUM_TOLERANCE, number_type, widened
 from ordinalrisk.losses.cost_table import GainTables
@@ -35,7 +35,7 @@ MOST_THREADS = 4_096  # of many more, a system has none left for anything else
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
-Ends = NDArray[np.int32]
+EndLabels = NDArray[np.int32]
 Result = TypeVar("Result")
 
 
@@ -106,7 +106,7 @@ def intervals(
     point: str,
     threshold: float,
     given: Labels | None = None,
-) -> tuple[Ends, Ends]:
+) -> tuple[EndLabels, EndLabels]:
     """First and last label of each row's set ``{j : e_j >= threshold}``."""
     run = functions()
     if run is None:
@@ -114,8 +114,8 @@ def intervals(
     ends = np.empty((2, len(proba)), np.int32)
     lower_at, upper_at = address(ends), address(ends) + ends.strides[0]
     given, tolerance, table = _labels(given), SUM_TOLERANCE[number_type(proba)], costs_of(costs)
-    glance = glance_for(_plain_type(proba), costs, rule, point, threshold, tolerance)
-    how = RULES[rule], POINTS[point], threshold, byref(glance)
+    quick = quick_test_for(_plain_type(proba), costs, rule, point, threshold, tolerance)
+    how = RULES[rule], POINTS[point], threshold, byref(quick)
 
     def block(rows: slice, _: Any = ends) -> None:  # an interrupted caller may let go of the ends
         room, _held = _workspace(proba.shape[1])
@@ -137,7 +137,7 @@ def steps(
     rule: str,
     point: str,
     given: Labels | None = None,
-) -> tuple[Floats, Ends, Ends]:
+) -> tuple[Floats, EndLabels, EndLabels]:
     """Where each row's loss steps up as the threshold rises, and between which entries of the cost table.
 
     The steps are in no particular order.
@@ -147,8 +147,8 @@ def steps(
         return vectorised.steps(proba, labels, costs, rule, point, given)
     given, tolerance, table = _labels(given), SUM_TOLERANCE[number_type(proba)], costs_of(costs)
     y = np.require(labels, np.int64, IN_ONE_PIECE)
-    glance = glance_for(_plain_type(proba), costs, rule, point, None, tolerance)
-    how = RULES[rule], POINTS[point], byref(glance)
+    quick = quick_test_for(_plain_type(proba), costs, rule, point, None, tolerance)
+    how = RULES[rule], POINTS[point], byref(quick)
 
     def block(rows: slice) -> list[tuple[Any, ...]]:
         parts = []
@@ -179,7 +179,7 @@ def steps(
     return at, before, after
 
 
-def count_certainty(proba: NDArray[Any], shift: int, first: int, n_bins: int) -> Labels | None:
+def count_uncertainty(proba: NDArray[Any], shift: int, first: int, n_bins: int) -> Labels | None:
     """Count rows by one minus their largest probability; None without the library.
 
     A bin has the numbers that share their bits above ``shift``. Bins are counted from ``first`` on, after one
@@ -192,7 +192,7 @@ def count_certainty(proba: NDArray[Any], shift: int, first: int, n_bins: int) ->
     def block(rows: slice) -> Labels:
         counts = np.zeros(n_bins, np.int64)
         for _, p in _plain(proba, rows):
-            run.count_certainty(byref(rows_of(p, None, 0.0)), shift, first, n_bins, address(counts))
+            run.count_uncertainty(byref(rows_of(p, None, 0.0)), shift, first, n_bins, address(counts))
         return counts
 
     counts: Labels = np.sum(_over_blocks(block, len(proba)), axis=0)

@@ -276,7 +276,7 @@ def _tables_on(costs: SameObject, device: torch.device) -> dict[str, Tensor]:
     }
 
 
-class _Weights(NamedTuple):
+class _DeviceWeights(NamedTuple):
     """Of the mode, and of each label when it joins left and right, one after the other."""
 
     numbers: Tensor
@@ -285,13 +285,13 @@ class _Weights(NamedTuple):
 
 
 @lru_cache(maxsize=32)
-def _weights_on(costs: SameObject, device: torch.device, number_type: torch.dtype) -> _Weights:
+def _weights_on(costs: SameObject, device: torch.device, number_type: torch.dtype) -> _DeviceWeights:
     gains: GainTables = costs.value
     numbers = np.concatenate([gains.mode_weights, gains.left.diagonal(), gains.right.diagonal()])
     with np.errstate(all="ignore"):
         least_largest_gain = float(1.0 / np.sum(1.0 / gains.mode_weights))
     numbers_there = torch.tensor(numbers, dtype=number_type, device=device)
-    return _Weights(numbers_there, bool((gains.mode_weights == 1.0).all()), least_largest_gain)
+    return _DeviceWeights(numbers_there, bool((gains.mode_weights == 1.0).all()), least_largest_gain)
 
 
 def _fitting(steps: Tensor, n_steps: int) -> Tensor:

@@ -35,9 +35,9 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
         whole,
         [address, address, whole, whole, address, *4 * [address], whole, address, address],
     ),
-    "sets_at_a_glance": (whole, [address, address, whole, address, address, address, address]),
+    "sets_by_quick_test": (whole, [address, address, whole, address, address, address, address]),
     "copy_rows": (None, [address, whole, whole, address, whole, whole]),
-    "count_certainty": (None, [address, whole, whole, whole, address]),
+    "count_uncertainty": (None, [address, whole, whole, whole, address]),
     "bets_reach_goal": (whole, [address, whole, address, whole, real, real, real]),
 }
 """What each function of the library returns and takes."""

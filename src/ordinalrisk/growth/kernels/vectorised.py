@@ -21,7 +21,7 @@ NUMBERS_AT_ONCE = 65_536
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
-Ends = NDArray[np.int32]
+EndLabels = NDArray[np.int32]
 
 
 def point_labels(proba: NDArray[Any], costs: GainTables, point: str, given: Labels | None = None) -> Labels:
@@ -49,7 +49,7 @@ def intervals(
     point: str,
     threshold: float,
     given: Labels | None = None,
-) -> tuple[Ends, Ends]:
+) -> tuple[EndLabels, EndLabels]:
     """First and last label of each row's set ``{j : e_j >= threshold}``."""
     lower, upper = np.empty(len(proba), np.int32), np.empty(len(proba), np.int32)
     for rows, p in _blocks(proba):
@@ -66,7 +66,7 @@ def steps(
     rule: str,
     point: str,
     given: Labels | None = None,
-) -> tuple[Floats, Ends, Ends]:
+) -> tuple[Floats, EndLabels, EndLabels]:
     """Where each row's loss steps up as the threshold rises, and between which entries of the cost table.
 
     The steps are in no particular order.

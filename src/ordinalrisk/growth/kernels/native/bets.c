@@ -1,4 +1,4 @@
-/* Bets against a risk; the same in calibration/bets.py, which has the formula. */
+/* Bets against a risk; the same in calibration/betting_bound.py, which has the formula. */
 
 #include <math.h>
 

@@ -121,7 +121,7 @@ INLINE int64_t any(words mask) {
         (x)[i] = NAMED(pick)(one > other, one, other);                                 \
     }
 
-/* What is known of the loss, the rows, and a glance; the same in cpu.py. */
+/* The loss, the rows and the quick test; the same structures as in arguments.py. */
 
 enum { MODE, BAYES, MEDIAN, GIVEN };
 enum { DIAGONAL, RUNNING, FULL };
@@ -144,9 +144,9 @@ struct rows {
     double tolerance;
 };
 
-enum { NO_GLANCE, AT_GAINS, AT_RUNNING_SUMS };
+enum { NO_QUICK_TEST, AT_GAINS, AT_RUNNING_SUMS };
 
-struct glance {
+struct quick_test {
     int64_t at;
     const void *weights, *nearly, *enough; /* [K], in the number type of the rows */
     const void *left, *right;              /* [K], of running sums, as shares of the threshold */
@@ -176,10 +176,10 @@ void INTERNAL(row_levels)(const struct tile *tile, const struct costs *costs, in
 void INTERNAL(ends)(const struct tile *tile, const struct costs *costs, int64_t rule, double threshold,
                     double *lower, double *upper);
 
-/* glance.c: rows with a result that rounding can't change */
-int64_t INTERNAL(sets_of_rows)(const struct rows *rows, const struct glance *glance, int64_t first,
+/* quick_test.c: rows with a result that rounding can't change */
+int64_t INTERNAL(sets_of_rows)(const struct rows *rows, const struct quick_test *quick, int64_t first,
                                int32_t *lower, int32_t *upper, int64_t *waiting, int64_t left, void *room);
-int64_t INTERNAL(steps_of_rows)(const struct rows *rows, const struct glance *glance, int64_t first,
+int64_t INTERNAL(steps_of_rows)(const struct rows *rows, const struct quick_test *quick, int64_t first,
                                 const int64_t *labels, double *at, int32_t *before, int32_t *after,
                                 int64_t *found, int64_t *waiting, int64_t left, void *room);
 

@@ -1,7 +1,7 @@
 /* A tile of rows, one in each lane, and the kernels that Python calls.
 
-   What is the same computation in each row runs across rows in vector lanes. Rows with a result that rounding
-   can't change are done at a glance before. */
+   Computations that are the same in each row run across rows in vector lanes. Rows with a result that rounding
+   can't change are settled before, by the quick test. */
 
 #include "kernels.h"
 
@@ -278,15 +278,16 @@ int64_t EXPORT(levels)(const struct rows *rows, const struct costs *costs, int64
 }
 
 int64_t EXPORT(intervals)(const struct rows *rows, const struct costs *costs, int64_t rule, int64_t point,
-                          double threshold, const struct glance *glance, int32_t *lower, int32_t *upper, void *room) {
+                          double threshold, const struct quick_test *quick, int32_t *lower, int32_t *upper,
+                          void *room) {
     struct tile tile = tile_in(room, rows->n_classes);
     int64_t waiting[2 * ROWS], left = 0, next = 0;
     double low[ROWS] __attribute__((aligned(64))), up[ROWS] __attribute__((aligned(64)));
     while (next < rows->n || left > 0) {
         while (next < rows->n && left < ROWS) {
             int64_t stop = least(next + ROWS, rows->n);
-            if (glance->at && next + ROWS <= rows->n)
-                left = INTERNAL(sets_of_rows)(rows, glance, next, lower, upper, waiting, left, tile.left);
+            if (quick->at && next + ROWS <= rows->n)
+                left = INTERNAL(sets_of_rows)(rows, quick, next, lower, upper, waiting, left, tile.left);
             else
                 left = all_wait(next, stop, waiting, left);
             next = stop;
@@ -327,16 +328,16 @@ static int64_t walk(const struct costs *costs, const double *level, int64_t y, i
 
 /* Fill the room for steps, if the rows last; the first invalid row, rows done and steps found in progress. */
 int64_t EXPORT(steps)(const struct rows *rows, const struct costs *costs, int64_t rule, int64_t point,
-                      const struct glance *glance, const int64_t *labels, double *at, int32_t *before, int32_t *after,
-                      int64_t most, int64_t *progress, void *room) {
+                      const struct quick_test *quick, const int64_t *labels, double *at, int32_t *before,
+                      int32_t *after, int64_t most, int64_t *progress, void *room) {
     const int64_t K = rows->n_classes;
     struct tile tile = tile_in(room, K);
     int64_t waiting[2 * ROWS], left = 0, next = 0, found = 0;
     while ((next < rows->n && found + 2 * ROWS * K <= most) || left > 0) {
         while (next < rows->n && left < ROWS && found + 2 * ROWS * K <= most) {
             int64_t stop = least(next + ROWS, rows->n);
-            if (glance->at && next + ROWS <= rows->n)
-                left = INTERNAL(steps_of_rows)(rows, glance, next, labels, at, before, after, &found, waiting, left,
+            if (quick->at && next + ROWS <= rows->n)
+                left = INTERNAL(steps_of_rows)(rows, quick, next, labels, at, before, after, &found, waiting, left,
                                                tile.left);
             else
                 left = all_wait(next, stop, waiting, left);
@@ -360,11 +361,11 @@ int64_t EXPORT(steps)(const struct rows *rows, const struct costs *costs, int64_
     return ALL_VALID;
 }
 
-/* The intervals of one tile of rows at a glance; the rows that are left. */
-int64_t EXPORT(sets_at_a_glance)(const struct rows *rows, const struct glance *glance, int64_t first, int32_t *lower,
-                                 int32_t *upper, int64_t *waiting, void *room) {
+/* The intervals of one tile by the quick test; returns the number of rows left to do. */
+int64_t EXPORT(sets_by_quick_test)(const struct rows *rows, const struct quick_test *quick, int64_t first,
+                                   int32_t *lower, int32_t *upper, int64_t *waiting, void *room) {
     struct tile tile = tile_in(room, rows->n_classes);
-    return INTERNAL(sets_of_rows)(rows, glance, first, lower, upper, waiting, 0, tile.left);
+    return INTERNAL(sets_of_rows)(rows, quick, first, lower, upper, waiting, 0, tile.left);
 }
 
 /* Rows from columns that begin at these addresses, a row's numbers a stride in bytes after the last's. */

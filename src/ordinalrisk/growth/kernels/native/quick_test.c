@@ -1,4 +1,4 @@
-/* Rows at a glance: where rounding can't change the result, in the rows' own number type.
+/* The quick test of rows: where rounding can't change the result, in the rows' own number type.
 
    Of a weighted loss: if the labels whose gain reaches the threshold are next to each other, they are the
    frontier's interval: blocks of labels that all reach it have a mean that does, blocks of others have not, so
@@ -23,7 +23,7 @@ enum {
 #define TINY 1e-30f
 #define NAMED(name) name##_of_floats
 #define EACH_STAGE EACH_STAGE_OF_FLOATS
-#include "glance_lanes.h"
+#include "quick_test_lanes.h"
 #undef NUMBER
 #undef WHOLE
 #undef SIGN
@@ -40,20 +40,20 @@ enum {
 #define TINY 1e-290
 #define NAMED(name) name##_of_doubles
 #define EACH_STAGE EACH_STAGE_OF_DOUBLES
-#include "glance_lanes.h"
+#include "quick_test_lanes.h"
 
-int64_t INTERNAL(sets_of_rows)(const struct rows *rows, const struct glance *glance, int64_t first, int32_t *lower,
+int64_t INTERNAL(sets_of_rows)(const struct rows *rows, const struct quick_test *quick, int64_t first, int32_t *lower,
                                int32_t *upper, int64_t *waiting, int64_t left, void *room) {
-    if (glance->at == AT_RUNNING_SUMS)
-        return (rows->bytes == 4 ? running_sets_of_floats : running_sets_of_doubles)(rows, glance, first, lower,
+    if (quick->at == AT_RUNNING_SUMS)
+        return (rows->bytes == 4 ? running_sets_of_floats : running_sets_of_doubles)(rows, quick, first, lower,
                                                                                      upper, waiting, left, room);
-    return (rows->bytes == 4 ? sets_of_floats : sets_of_doubles)(rows, glance, first, lower, upper, waiting, left,
+    return (rows->bytes == 4 ? sets_of_floats : sets_of_doubles)(rows, quick, first, lower, upper, waiting, left,
                                                                  room);
 }
 
-int64_t INTERNAL(steps_of_rows)(const struct rows *rows, const struct glance *glance, int64_t first,
+int64_t INTERNAL(steps_of_rows)(const struct rows *rows, const struct quick_test *quick, int64_t first,
                                 const int64_t *labels, double *at, int32_t *before, int32_t *after, int64_t *found,
                                 int64_t *waiting, int64_t left, void *room) {
-    return (rows->bytes == 4 ? steps_of_floats : steps_of_doubles)(rows, glance, first, labels, at, before, after,
+    return (rows->bytes == 4 ? steps_of_floats : steps_of_doubles)(rows, quick, first, labels, at, before, after,
                                                                    found, waiting, left, room);
 }

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.calibration.binomial_tails import ROUNDING, shaved
+from ordinalrisk.calibration.binomial_tails import ROUNDING, with_rounding_margin
 from ordinalrisk.growth.kernels.library import functions
 
 BOLDEST = 0.99  # share of the wealth that the largest loss may cost: a bet of all can lose all
@@ -110,19 +110,21 @@ def _product(count: int, value: float) -> tuple[float, float]:
     return near, float(exact - Fraction(near))
 
 
-def win(losses: Floats, spread: Floats, alpha: Fraction, delta: Fraction) -> bool:
+def bets_reach_goal(losses: Floats, spread: Floats, alpha: Fraction, delta: Fraction) -> bool:
     """Return whether bets on these losses, one after the other, turn 1 into ``1 / delta``."""
-    share = shaved(delta, len(losses))
+    share = with_rounding_margin(delta, len(losses))
     risk = as_float(alpha)
     run = functions()
     if run is None:
-        return _bets_reach_goal(losses, spread, risk, share, largest_bet(risk))
+        return _bets_reach_goal_in_python(losses, spread, risk, share, largest_bet(risk))
     losses, spread = np.ascontiguousarray(losses, np.float64), np.ascontiguousarray(spread, np.float64)
     arrays = losses.ctypes.data, len(losses), spread.ctypes.data, len(spread)
     return bool(run.bets_reach_goal(*arrays, risk, share, largest_bet(risk)))
 
 
-def _bets_reach_goal(losses: Floats, spread: Floats, alpha: float, share: float, largest_bet: float) -> bool:
+def _bets_reach_goal_in_python(
+    losses: Floats, spread: Floats, alpha: float, share: float, largest_bet: float
+) -> bool:
     """Return whether the wealth, as a share of the goal, ever reaches 1; as ``native/bets.c`` does."""
     n, n_blocks = len(losses), len(spread)
     at_best = math.log1p(largest_bet * alpha) * (1 + 1e-9)

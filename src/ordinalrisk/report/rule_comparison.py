@@ -18,7 +18,7 @@ _FOLDS = 5
 _FEWEST_ROWS = 10
 
 
-def rules_compared(
+def compare_rules(
     controller: RiskController,
     proba: NDArray[Any],
     labels: NDArray[np.int64],

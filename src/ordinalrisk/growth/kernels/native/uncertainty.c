@@ -26,7 +26,7 @@ LARGEST(largest_of_floats, float, floats, half_words)
 LARGEST(largest_of_doubles, double, doubles, words)
 
 /* A bin has the numbers that share their first bits; bins are counted from the first one, after one for all below. */
-void EXPORT(count_certainty)(const struct rows *rows, int64_t shift, int64_t first, int64_t n_bins, int64_t *counts) {
+void EXPORT(count_uncertainty)(const struct rows *rows, int64_t shift, int64_t first, int64_t n_bins, int64_t *counts) {
     const int64_t K = rows->n_classes;
     for (int64_t i = 0; i < rows->n; i++) {
         double largest = rows->bytes == 4 ? largest_of_floats((const float *)rows->proba + i * K, K)

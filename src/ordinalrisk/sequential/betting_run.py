@@ -48,7 +48,7 @@ class BettingRun(Run):
         self.alpha, self._claim, self.sizes = alpha, claim, bet_sizes(claim)
         distinct, which = np.unique(costs.units.ravel(), return_inverse=True)
         shares = [Fraction(cost, int(distinct[-1])) for cost in distinct.tolist()]
-        self._factors: Floats = np.array([bet_factors(share - claim, self.sizes) for share in shares])
+        self._factors: Floats = np.array([loss_bet_factors(share - claim, self.sizes) for share in shares])
         self._which = which.reshape(costs.units.shape)
         self.wealth: Floats = np.zeros(len(self.sizes))
         self.needed, self.peak = needed, 1.0
@@ -87,7 +87,7 @@ class BettingRun(Run):
             lost[cluster] += loss
         means = [Fraction(total, size) for total, size in zip(lost, sizes, strict=True)]
         largest, claim = int(self.costs.units.max()), self._claim
-        of_mean = {mean: bet_factors(mean / largest - claim, self.sizes) for mean in set(means)}
+        of_mean = {mean: loss_bet_factors(mean / largest - claim, self.sizes) for mean in set(means)}
         for mean in means:
             self._bet(np.array([of_mean[mean]]))
             self._follow([mean])
@@ -133,7 +133,7 @@ def bet_sizes(claim: Fraction) -> list[Fraction]:
     return sizes
 
 
-def bet_factors(surplus: Fraction, sizes: list[Fraction]) -> list[float]:
+def loss_bet_factors(surplus: Fraction, sizes: list[Fraction]) -> list[float]:
     """Return ``1 + size * surplus`` for each size, rounded down by more than a row's rounding errors."""
     down, lost, in_all = _DOWN_EACH_ROW, surplus.numerator, surplus.denominator
     return [  # Python divides whole numbers with one rounding

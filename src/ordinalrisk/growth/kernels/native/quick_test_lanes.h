@@ -1,4 +1,4 @@
-/* A glance at ROWS rows with one in each lane, for one number type; glance.c has it for both. */
+/* The quick test of ROWS rows, one in each lane, for one number type; quick_test.c includes it for both. */
 
 typedef NUMBER NAMED(vector) __attribute__((vector_size(VECTOR_BYTES), may_alias));
 typedef WHOLE NAMED(mask) __attribute__((vector_size(VECTOR_BYTES), may_alias));
@@ -40,7 +40,7 @@ INLINE VECTOR NAMED(weigh)(VECTOR p, NUMBER weight) { return (VECTOR)((MASK)p & 
 
 /* Read rows into lanes, label by label; which of them may be wrong. The sum is near enough: at most SPAN and
    one for each SPAN labels are added to one number. */
-INLINE MASK NAMED(load)(const struct rows *rows, const struct glance *glance, int64_t first, NUMBER *lane) {
+INLINE MASK NAMED(load)(const struct rows *rows, const struct quick_test *quick, int64_t first, NUMBER *lane) {
     const int64_t K = rows->n_classes;
     const NUMBER *row = (const NUMBER *)rows->proba + first * K, *end = (const NUMBER *)rows->proba + rows->n * K;
     VECTOR total = {0}, part = {0};
@@ -69,7 +69,7 @@ INLINE MASK NAMED(load)(const struct rows *rows, const struct glance *glance, in
         }
     }
     VECTOR off = (VECTOR)((MASK)(total - 1) & ~SIGN);
-    return ~(MASK)(off <= (NUMBER)glance->slack) | (signs < 0);
+    return ~(MASK)(off <= (NUMBER)quick->slack) | (signs < 0);
 }
 
 INLINE void NAMED(fetch)(const struct rows *rows, int64_t first) {
@@ -79,8 +79,8 @@ INLINE void NAMED(fetch)(const struct rows *rows, int64_t first) {
 }
 
 /* Of each row the label with the largest weighted probability, and whether no other comes near it. */
-INLINE MASK NAMED(point)(const struct glance *glance, int64_t K, const NUMBER *lane, VECTOR *label) {
-    const NUMBER *weights = glance->weights;
+INLINE MASK NAMED(point)(const struct quick_test *quick, int64_t K, const NUMBER *lane, VECTOR *label) {
+    const NUMBER *weights = quick->weights;
     VECTOR best = {0}, second = {0}, found = {0};
     for (int64_t j = 0; j < K; j++) {
         VECTOR weighted = NAMED(weigh)(*(const VECTOR *)(lane + j * WIDE), weights[j]);
@@ -91,7 +91,7 @@ INLINE MASK NAMED(point)(const struct glance *glance, int64_t K, const NUMBER *l
         found = NAMED(pick)(better, NAMED(all)((NUMBER)j), found);
     }
     *label = found;
-    return (second < best * (NUMBER)glance->below) & (best > (NUMBER)glance->smallest);
+    return (second < best * (NUMBER)quick->below) & (best > (NUMBER)quick->smallest);
 }
 
 /* Whether there are many classes, but not so many that a sum in lanes would be worse than one of spans. */
@@ -99,7 +99,7 @@ INLINE int NAMED(by_row)(int64_t K) { return K > FEW && (K + WIDE - 1) / WIDE + 
 
 /* Of WIDE rows, each read in whole vectors: the number of labels whose gain reaches the threshold, the sum of
    their numbers, and the last of them; which rows are not clear for another reason. */
-INLINE MASK NAMED(count_by_row)(const struct rows *rows, const struct glance *glance, int64_t first, VECTOR *count,
+INLINE MASK NAMED(count_by_row)(const struct rows *rows, const struct quick_test *quick, int64_t first, VECTOR *count,
                                 VECTOR *sum, VECTOR *last) {
     const int64_t K = rows->n_classes;
     const NUMBER *row = (const NUMBER *)rows->proba + first * K, *end = (const NUMBER *)rows->proba + rows->n * K;
@@ -115,8 +115,8 @@ INLINE MASK NAMED(count_by_row)(const struct rows *rows, const struct glance *gl
         MASK number = (whole << SHIFT) + 1, number_here = {0}, signs = {0}, near = {0};
         for (int64_t j = 0; j < K; j += WIDE) {
             VECTOR x, nearly, enough;
-            __builtin_memcpy(&nearly, (const NUMBER *)glance->nearly + j, sizeof nearly);
-            __builtin_memcpy(&enough, (const NUMBER *)glance->enough + j, sizeof enough);
+            __builtin_memcpy(&nearly, (const NUMBER *)quick->nearly + j, sizeof nearly);
+            __builtin_memcpy(&enough, (const NUMBER *)quick->enough + j, sizeof enough);
             if (j * (int64_t)sizeof *row % 64 == 0)
                 __builtin_prefetch((const void *)((uintptr_t)(row + j) + AHEAD * sizeof *row), 0, 3);
             if (end - (row + j) >= WIDE) {
@@ -149,19 +149,19 @@ INLINE MASK NAMED(count_by_row)(const struct rows *rows, const struct glance *gl
     *sum = __builtin_convertvector(found[0] >> SHIFT, VECTOR);
     *last = furthest[0];
     VECTOR off = (VECTOR)((MASK)(total[0] - 1) & ~SIGN);
-    return wrong[0] | ~(MASK)(off <= (NUMBER)glance->slack);
+    return wrong[0] | ~(MASK)(off <= (NUMBER)quick->slack);
 }
 
 /* Intervals of the rows where no gain is near the threshold; how many others wait. */
-static int64_t NAMED(sets)(const struct rows *rows, const struct glance *glance, int64_t first, int32_t *lower,
+static int64_t NAMED(sets)(const struct rows *rows, const struct quick_test *quick, int64_t first, int32_t *lower,
                            int32_t *upper, int64_t *waiting, int64_t left, void *room) {
     const int64_t K = rows->n_classes;
-    const NUMBER *nearly = glance->nearly, *enough = glance->enough;
+    const NUMBER *nearly = quick->nearly, *enough = quick->enough;
     NUMBER *lane = room;
     for (int64_t start = first; start < first + ROWS; start += WIDE) {
         if (NAMED(by_row)(K)) {
             VECTOR count, sum, last;
-            MASK wrong = NAMED(count_by_row)(rows, glance, start, &count, &sum, &last);
+            MASK wrong = NAMED(count_by_row)(rows, quick, start, &count, &sum, &last);
             if (!NAMED(some)(count < 1)) {
                 /* so large only if they are next to each other */
                 wrong |= sum != count * last - count * (count - 1) / 2;
@@ -172,7 +172,7 @@ static int64_t NAMED(sets)(const struct rows *rows, const struct glance *glance,
             }
         }
         NAMED(fetch)(rows, start);
-        MASK wrong = NAMED(load)(rows, glance, start, lane), before = {0};
+        MASK wrong = NAMED(load)(rows, quick, start, lane), before = {0};
         VECTOR count = {0}, around = {0}, runs = {0}, last = {0}, one = NAMED(all)(1);
         for (int64_t j = 0; j < K; j++) {
             VECTOR x = *(VECTOR *)(lane + j * WIDE);
@@ -187,7 +187,7 @@ static int64_t NAMED(sets)(const struct rows *rows, const struct glance *glance,
         wrong |= (around > count) | (runs > 1);
         VECTOR low = last - count + 1, point;
         if (NAMED(some)(none)) {
-            wrong |= none & ~NAMED(point)(glance, K, lane, &point);
+            wrong |= none & ~NAMED(point)(quick, K, lane, &point);
             low = NAMED(pick)(none, point, low);
             last = NAMED(pick)(none, point, last);
         }
@@ -199,15 +199,15 @@ static int64_t NAMED(sets)(const struct rows *rows, const struct glance *glance,
 }
 
 /* Intervals of the rows where no running sum is near the threshold, which is 1 here; how many others wait. */
-static int64_t NAMED(running_sets)(const struct rows *rows, const struct glance *glance, int64_t first, int32_t *lower,
-                                   int32_t *upper, int64_t *waiting, int64_t left, void *room) {
+static int64_t NAMED(running_sets)(const struct rows *rows, const struct quick_test *quick, int64_t first,
+                                   int32_t *lower, int32_t *upper, int64_t *waiting, int64_t left, void *room) {
     const int64_t K = rows->n_classes;
-    const NUMBER *saved_left = glance->left, *saved_right = glance->right;
-    const NUMBER below = (NUMBER)glance->below, above = (NUMBER)glance->above;
+    const NUMBER *saved_left = quick->left, *saved_right = quick->right;
+    const NUMBER below = (NUMBER)quick->below, above = (NUMBER)quick->above;
     NUMBER *lane = room;
     for (int64_t start = first; start < first + ROWS; start += WIDE) {
         NAMED(fetch)(rows, start);
-        MASK wrong = NAMED(load)(rows, glance, start, lane), n_left = {0}, n_right = {0}, near = {0};
+        MASK wrong = NAMED(load)(rows, quick, start, lane), n_left = {0}, n_right = {0}, near = {0};
         VECTOR from_left = {0}, from_right = {0}, best = *(VECTOR *)lane, m = {0};
         for (int64_t j = 0, i = K - 1; j < K - 1; j++, i--) {
             from_left += NAMED(weigh)(*(VECTOR *)(lane + j * WIDE), saved_left[j]);
@@ -232,17 +232,17 @@ static int64_t NAMED(running_sets)(const struct rows *rows, const struct glance 
 
 /* Steps of the rows whose label is a block of its own: its gain is less than every one inward and more than
    every one outward. How many others wait; the number of steps is counted on. */
-static int64_t NAMED(steps)(const struct rows *rows, const struct glance *glance, int64_t first,
+static int64_t NAMED(steps)(const struct rows *rows, const struct quick_test *quick, int64_t first,
                             const int64_t *labels, double *at, int32_t *before, int32_t *after, int64_t *found,
                             int64_t *waiting, int64_t left, void *room) {
     const int64_t K = rows->n_classes;
-    const NUMBER *weights = glance->weights;
+    const NUMBER *weights = quick->weights;
     NUMBER *lane = room;
     for (int64_t start = first; start < first + ROWS; start += WIDE) {
         NAMED(fetch)(rows, start);
-        MASK wrong = NAMED(load)(rows, glance, start, lane);
+        MASK wrong = NAMED(load)(rows, quick, start, lane);
         VECTOR m, y, own, weight;
-        wrong |= ~NAMED(point)(glance, K, lane, &m);
+        wrong |= ~NAMED(point)(quick, K, lane, &m);
         for (int64_t q = 0; q < WIDE; q++) {
             int64_t label = labels[start + q];
             y[q] = (NUMBER)label;
@@ -250,9 +250,9 @@ static int64_t NAMED(steps)(const struct rows *rows, const struct glance *glance
             weight[q] = weights[label];
         }
         MASK misses = (y != m) & (weight != 0);
-        VECTOR gain = own * weight, bar = gain * (NUMBER)glance->below, higher_bar = gain * (NUMBER)glance->above;
+        VECTOR gain = own * weight, bar = gain * (NUMBER)quick->below, higher_bar = gain * (NUMBER)quick->above;
         VECTOR inward = m - y;
-        MASK pooled = ~(MASK)(gain > (NUMBER)glance->smallest);
+        MASK pooled = ~(MASK)(gain > (NUMBER)quick->smallest);
         for (int64_t j = 0; j < K; j++) {
             VECTOR weighted = NAMED(weigh)(*(VECTOR *)(lane + j * WIDE), weights[j]);
             VECTOR from_y = (NUMBER)j - y, from_m = (NUMBER)j - m;
@@ -262,7 +262,7 @@ static int64_t NAMED(steps)(const struct rows *rows, const struct glance *glance
         wrong |= misses & pooled;
         for (int64_t q = 0; q < WIDE; q++) {
             int64_t label = labels[start + q];
-            at[*found] = (double)own[q] * glance->exact_weights[label];
+            at[*found] = (double)own[q] * quick->exact_weights[label];
             before[*found] = (int32_t)(label * K + label);
             after[*found] = (int32_t)(label * K + label) + (inward[q] > 0 ? 1 : -1);
             *found += (misses[q] & ~wrong[q]) != 0;

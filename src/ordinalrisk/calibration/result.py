@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ordinalrisk.calibration.score_counts import Counts
+from ordinalrisk.calibration.score_counts import BinCounts
 from ordinalrisk.curves.strata import Strata
 from ordinalrisk.inputs.column_roles import ScoreColumns
 from ordinalrisk.inputs.labels import Classes
@@ -26,4 +26,4 @@ class Calibration:
     columns: ScoreColumns | None = None  # those of the rows, if they came from a file
     more_alphas: tuple[Fraction, ...] = ()  # other risks around which a curve in windows is known
     shuffle_seed: int | None = None  # of the order in which rows bet, if a bound needs an order
-    score_counts: Counts | None = None  # how certain the model was, of rows that are exchangeable
+    score_counts: BinCounts | None = None  # how certain the model was, of rows that are exchangeable
