@@ -1,4 +1,4 @@
-"""The README's table of peers, from the last run and from what is tried here.
+"""The table of peers in docs/peers.md, from the last run and from what is tried here.
 
 python -m benchmarks.front_table        after make bench, or after one of --section speed sizes
 """
@@ -20,6 +20,7 @@ from .marks import Findings
 from .peers import PEERS, Contender, Ours
 
 ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "peers.md"
 COMMANDS = {
     "sizes": "`python -m benchmarks --section sizes`",
     "speed": "`python -m benchmarks --section speed`",
@@ -49,10 +50,10 @@ DOCUMENTED = {
 
 
 def main() -> None:
-    """Write the table into the README."""
+    """Write the table into its page."""
     findings = json.loads((ROOT / "benchmarks" / "results" / "speed.json").read_text())
-    page = filled((ROOT / "README.md").read_text(), {"peers": table(findings)})
-    with replacing(ROOT / "README.md") as temporary:
+    page = filled(PAGE.read_text(), {"peers": table(findings)})
+    with replacing(PAGE) as temporary:
         temporary.write_text(page)
     print(table(findings))
 

@@ -162,7 +162,7 @@ def interval_figure(
         axes.set(ylim=(0, 1.12), yticks=[0, 0.5, 1])
     cells[0].set_ylabel("probability")
     key = [
-        Patch(color=BLUE, label="in the interval"),
+        Patch(color=BLUE, label="in the set"),
         Patch(color=GREY, label="left out"),
         Line2D([], [], **_TRUTH, label="true label"),
     ]

@@ -55,6 +55,6 @@ def demo_pictures(
             proba[examples],
             labels[examples],
             controller.predict_set(proba[examples]),
-            f"On average, at most {_EXAMPLE_ALPHA:.0%} of intervals miss",
+            f"On average, at most {_EXAMPLE_ALPHA:.0%} of sets miss",
         ),
     }

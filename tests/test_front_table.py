@@ -1,4 +1,4 @@
-"""The README's table of peers says what the last run of the benchmarks found."""
+"""The table of peers says what the last run of the benchmarks found."""
 
 import json
 
@@ -9,7 +9,7 @@ from benchmarks import front_table
 from benchmarks.peers import ALPHA
 
 FINDINGS = json.loads((ROOT / "benchmarks" / "results" / "speed.json").read_text())
-TABLE = (ROOT / "README.md").read_text().split("<!-- peers -->")[1].split("<!-- /peers -->")[0]
+TABLE = front_table.PAGE.read_text().split("<!-- peers -->")[1].split("<!-- /peers -->")[0]
 ROWS = {cells[0]: cells[1:] for line in TABLE.splitlines() if (cells := line.strip("| ").split(" | "))}
 
 
@@ -27,8 +27,8 @@ def test_gaps_are_those_of_the_last_run():
     assert ROWS["sets with gaps, of clarity"][:-1] == front_table.gaps(FINDINGS, "diamonds: clarity")
 
 
-def test_the_readme_says_at_which_alpha():
-    assert f"At `alpha = {ALPHA}` with the coverage loss" in (ROOT / "README.md").read_text()
+def test_the_page_says_at_which_alpha():
+    assert f"at `alpha = {ALPHA}` with the coverage loss" in front_table.PAGE.read_text()
 
 
 def test_the_rest_has_an_answer_for_each():

@@ -1,7 +1,8 @@
 """Every snippet of the README and the documentation runs, in order, in one session a page.
 
 Sybil finds and runs them. Its plugin for pytest is not used: it makes a test of each snippet, which parallel
-runs would give to different processes, each without the names of the snippets before.
+runs would give to different processes, each without the names of the snippets before. What a page says that a
+snippet prints is what it prints; ``python -m docs.outputs`` writes it.
 """
 
 import re
@@ -11,20 +12,18 @@ import numpy as np
 import pytest
 from command import succeeds
 from pages import PAGES, ROOT, blocks, name_of
-from sybil import Document
-from sybil.parsers.myst import PythonCodeBlockParser
 
 import ordinalrisk as orisk
+from docs.outputs import with_outputs
 
 # What a page may only show. Other tests hold commands and diffs against the code.
-SHOWN = {"console", "diff", "json", "text"}
+SHOWN = {"console", "diff", "json", "output", "text"}
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name_of)
 def test_snippets_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for example in Document.parse(str(page), PythonCodeBlockParser()).examples():
-        example.evaluate()
+    assert with_outputs(page) == page.read_text()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -34,7 +33,7 @@ def test_each_block_is_run_or_only_shown(page):
     languages = {language.strip() for _, language in fences if not language.startswith("{")}
     assert languages <= {"python", *SHOWN}
     assert not re.search(r"\{(code|code-block|code-cell|sourcecode|doctest|testcode)\}", page.read_text())
-    assert not [code for name in SHOWN - {"diff"} for code in blocks(page, name) if "orisk." in code]
+    assert not [code for name in SHOWN - {"diff", "output"} for code in blocks(page, name) if "orisk." in code]
     assert not re.search(r"(?m)^\s*>>> ", page.read_text())
 
 
