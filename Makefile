@@ -85,11 +85,11 @@ $(VENV)/.check: pyproject.toml constraints.txt $(NATIVE) | $(BIN)/python
 	@touch $@ $(VENV)/.test $(VENV)/.docs $(VENV)/.demo
 
 $(VENV)/.dist: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) build hatchling $$($(BIN)/python hatch_build.py --needs)
+	$(PIP) build hatchling hatch-fancy-pypi-readme $$($(BIN)/python hatch_build.py --needs)
 	@touch $@
 
 $(VENV)/.wheels: constraints.txt | $(BIN)/python
-	$(PIP) build hatchling ziglang
+	$(PIP) build hatchling hatch-fancy-pypi-readme ziglang
 	@touch $@
 
 $(VENV)/.bench: pyproject.toml constraints.txt $(NATIVE) | $(BIN)/python

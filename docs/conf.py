@@ -27,6 +27,7 @@ version = release = ordinalrisk.__version__
 
 extensions = [
     "sphinx.ext.autodoc",
+    "sphinx.ext.viewcode",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "myst_parser",
@@ -76,7 +77,8 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "ordinalrisk"
-html_context = {"default_mode": "auto"}
+html_context = {"default_mode": "auto", "versions": [version]}  # newest first
+templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["house.css", "choice.css"]
 html_copy_source = False
@@ -84,6 +86,7 @@ html_show_sourcelink = False
 html_show_search_summary = False  # which a page that was opened as a file can't load
 html_theme_options = {
     "navbar_align": "left",
+    "navbar_end": ["versions", "theme-switcher"],
     "header_links_before_dropdown": 7,
     "show_toc_level": 2,
     "footer_start": ["copyright"],

@@ -54,14 +54,10 @@ def check_wheel(wheel):
     metadata = BytesParser().parsebytes(files[metadata_file])
     assert metadata["Description-Content-Type"] == "text/markdown"
     readme = metadata.get_payload()
-    assert readme.strip() == (ROOT / "README.md").read_text().strip()
-    relative = sorted(set(re.findall(r"\]\((?!https?:|#)([^)]+)\)", readme)))
+    assert readme.startswith("# ordinalrisk")
+    assert readme.count("\n") > 80
+    assert not re.findall(r"\]\((?!https?:|#)([^)]+)\)", readme)  # files that a package index has not
     print(f"{wheel.name}: {len(files)} files")
-    if relative:
-        print(
-            f"  note: {len(relative)} links of the README lead to files of the repository, and nowhere on a"
-        )
-        print(f"  package index: {', '.join(relative[:4])}, ..")
     return metadata["Version"]
 
 
