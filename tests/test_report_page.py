@@ -24,7 +24,7 @@ NASTY = ["<script>alert(1)</script>", "<b>B</b> &lt;", '"q" $x^2$ %{x}']
 LONG = [f"A class with a rather long name, number {k}" for k in range(20)]
 CHARTS = [
     *("risk", "size", "sizes", "centroids", "class_coverage", "class_risk", "held"),
-    *("top", "cumulative", "rules"),
+    *("top", "cumulative", "scores", "rules"),
 ]
 
 
@@ -685,7 +685,7 @@ def test_print_is_light_complete_and_of_the_alpha_in_force(report, grades):
     for chart in CHARTS:
         layout = report.data(chart)["layout"]
         assert layout["font"]["color"] == "#1d2329"
-        assert layout["width"] == (676 if chart == "held" else 326)
+        assert layout["width"] == (676 if chart in ("held", "scores") else 326)
     assert not report.page.locator(".control").is_visible()
     assert report.page.locator(".print-only b").inner_text() == grades.stop(1)["alpha"]
     ink = report.page.evaluate("getComputedStyle(document.body).color")
@@ -834,7 +834,7 @@ def test_no_map_and_no_rules(opened, grades):
     text = report.page.locator("main").inner_text()
     assert "Left out: too many classes" in text
     assert "Left out: too few test rows to compare the rules." in text
-    assert report.page.locator("[data-chart]").count() == 8
+    assert report.page.locator("[data-chart]").count() == 9
 
 
 def test_rules_that_are_unknown_at_an_alpha(opened, grades):
@@ -949,8 +949,12 @@ def test_what_is_no_summary_is_refused(wrong):
 
 
 def test_a_summary_of_an_earlier_version_is_refused_by_what_it_lacks(grades):
-    earlier = {name: part for name, part in grades.summary.items() if name not in ("slices", "reliability")}
-    with pytest.raises(ValueError, match="lacks 'slices', 'reliability', which a page shows: ordinalrisk"):
+    earlier = {
+        name: part for name, part in grades.summary.items() if name not in ("slices", "reliability", "scores")
+    }
+    with pytest.raises(
+        ValueError, match="lacks 'slices', 'reliability', 'scores', which a page shows: ordinalrisk"
+    ):
         render(earlier | {"package_version": "0.1"})
 
 

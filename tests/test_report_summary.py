@@ -221,6 +221,13 @@ def layout(K, S):
             top=record(predicted=is_number, right=is_number, bins=list_of(is_bin)),
             cumulative=record(bins=list_of(is_bin)),
         ),
+        "scores": record(
+            text=is_text,
+            differ=one_of(True, False),
+            p_value=is_number,
+            calibrated=list_of(is_whole, 16),
+            new=list_of(is_whole, 16),
+        ),
         "rules": or_none(
             record(
                 text=is_text,

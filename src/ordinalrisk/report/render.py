@@ -73,7 +73,7 @@ def render(summary: SummaryData) -> str:
             "this is not a report's summary of schema version 1: "
             f"format={summary.get('format')!r}, schema_version={summary.get('schema_version')!r}"
         )
-    if missing := [name for name in ("title", "slices", "reliability") if name not in summary]:
+    if missing := [name for name in ("title", "slices", "reliability", "scores") if name not in summary]:
         raise ValueError(
             f"this summary lacks {', '.join(map(repr, missing))}, which a page shows: ordinalrisk "
             f"{summary.get('package_version')} wrote it; make a new one from the test rows"
@@ -169,6 +169,7 @@ def _page_data(summary: SummaryData) -> dict[str, Any]:
         "cases": summary["cases"],
         "slices": summary["slices"],
         "reliability": summary["reliability"],
+        "scores": summary["scores"],
         "rules": summary["rules"],
     }
 

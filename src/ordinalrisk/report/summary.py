@@ -32,6 +32,7 @@ from ordinalrisk.report.facts import (
     measured,
     promise_facts,
     promised,
+    scores_compared,
     shown_strata,
     stratum_facts,
     threshold_facts,
@@ -295,6 +296,7 @@ class ReportSummary:
             "cases": {"columns": self.rows.columns, "rows": self._cases()},
             "slices": self.rows.slices.finish(),
             "reliability": self.rows.reliability.finish(),
+            "scores": scores_compared(calibration, self.rows.scores.counts),
             "rules": None if by_class else compare_rules(controller, proba, labels, values, self.n_rows),
             **self._promise(guarantees[start], evaluations[start]),
         }

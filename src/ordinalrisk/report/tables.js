@@ -130,6 +130,16 @@ function foundTable(stop, asked) {
   return tableOfCases(stop, "Cases found", [...equal, ...holding].slice(0, MOST_FOUND));
 }
 
+function scoresTable() {
+  const { calibrated, new: tested } = report.scores;
+  const [before, now] = [calibrated, tested].map(sharesOf);
+  const rows = tested.map((number, i) => [probabilityBin(i), count(number), percent(now[i]), count(calibrated[i]), percent(before[i])]);
+  return {
+    caption: "Rows by their largest probability", head: ["largest probability", "test rows", "share", "calibration rows", "share"],
+    rows: rows.filter((_, i) => tested[i] + calibrated[i] > 0),
+  };
+}
+
 function slicesTable() {
   const row = ({ column, value, rows, missed, stands_out: standsOut }) =>
     [column, value === "" ? "(missing)" : value, count(rows), ...missed.map((share) => percent(share)), standsOut ? "stands out" : "within chance"];
@@ -155,5 +165,6 @@ const TABLES = {
   held: heldTable,
   top: () => reliabilityTable("How often the most probable label is right", report.reliability.top.bins),
   cumulative: () => reliabilityTable("How often the truth is at most a label", report.reliability.cumulative.bins),
+  scores: scoresTable,
   rules: rulesByAlpha,
 };
