@@ -8,12 +8,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import sizes
 from browser import ReportPage, running_chromium
 
 import ordinalrisk as orisk
-from ordinalrisk.evaluation import striking
 from ordinalrisk.report import ReportSummary, render, summarise
-from ordinalrisk.report import lookup as lookup_module
 
 pytestmark = pytest.mark.usefixtures("few_stops")
 
@@ -83,8 +82,7 @@ def test_however_the_rows_are_cut(draw):
 
 
 def test_of_many_rows_the_first_are_held(draw, monkeypatch):
-    for module in (striking, lookup_module):
-        monkeypatch.setattr(module, "MOST_LOOKED_UP", 40)
+    sizes.look_up_few_rows(monkeypatch, 40)
     study = Study(draw)
     summary = study.summary()
     assert unpacked(summary)["row"] == [*range(1, 41)]
@@ -97,7 +95,7 @@ def test_of_many_rows_the_first_are_held(draw, monkeypatch):
 def test_rows_that_take_much_room_are_fewer(draw, monkeypatch):
     study = Study(draw)
     whole = len(study.summary()["cases"]["lookup"]["packed"])
-    monkeypatch.setattr(lookup_module, "_MOST_CHARACTERS", whole - 1)
+    sizes.look_up_few_characters(monkeypatch, whole - 1)
     summary = study.summary()
     assert summary["cases"]["lookup"]["rows"] == 150
     assert unpacked(summary)["row"] == [*range(1, 151)]

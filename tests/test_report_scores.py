@@ -10,7 +10,6 @@ from command import run
 from file_formats import score_table, write_table
 
 import ordinalrisk as orisk
-from ordinalrisk.calibration.score_counts import two_sample_p_value
 from ordinalrisk.report import render, summarise
 
 pytestmark = pytest.mark.usefixtures("few_stops")
@@ -145,7 +144,3 @@ def test_evaluate_says_that_scores_differ():
 def test_evaluate_does_not_compare_where_groups_have_a_promise_each():
     found = orisk.jobs.evaluate(orisk.RiskController.load("sites.json"), "other.csv")
     assert found.drift is None
-
-
-def test_the_p_value_of_nothing_is_one():
-    assert two_sample_p_value(np.zeros(3, np.int64), np.ones(3, np.int64)) == 1

@@ -1,7 +1,7 @@
 r"""How certain the model was of the calibration rows: counts that show whether the scores of new rows differ.
 
 The uncertainty of a row is one minus its largest probability. Rows that are exchangeable with new
-rows have counts, by narrow bins, that new rows can be compared with, whatever their order. BinCounts add up over
+rows have counts, by narrow bins, that new rows can be compared with, whatever their order. Counts add up over
 batches, and no row can be read from them.
 """
 

@@ -155,8 +155,8 @@ def predict(
         else:
             written = _write_into(folder, controller, files, work, random_state is not None)
     predicted = total([part.counts for part in written])
-    scores = sum((part.scores for part in written), start=no_counts())
-    if drift_note and (sentence := difference_of(controller.calibration_, scores)):
+    seen = sum((part.scores for part in written), start=no_counts())
+    if drift_note and (sentence := difference_of(controller.calibration_, seen)):
         reading.say(f"{sentence} `drift_note=False` turns this note off.")
     warn_of_uncertified(predicted.n_uncertified, predicted.n_rows)
     return predicted
