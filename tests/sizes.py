@@ -1,9 +1,9 @@
 """Sizes at which the library cuts its work, made small: few rows take every branch, and take little time."""
 
 from ordinalrisk.curves import bracketing
-from ordinalrisk.evaluation import outcomes
+from ordinalrisk.evaluation import outcomes, striking
 from ordinalrisk.files import readers, writers
-from ordinalrisk.report import facts, rows, stops
+from ordinalrisk.report import facts, lookup, rows, stops
 
 STEPS = {"KEPT_WHOLE": 20, "SAMPLED": 30, "SAMPLED_OF_STRATUM": 8, "MOST_SENT": 15}
 """So few steps that a search among some hundreds takes every branch."""
@@ -53,3 +53,14 @@ def read_few_rows_at_once(monkeypatch, most, n_bytes=readers.BYTES_AT_ONCE):
 def write_few_rows_at_once(monkeypatch, most):
     """Files are written in groups of so many rows."""
     monkeypatch.setattr(writers, "ROWS_IN_A_GROUP", most)
+
+
+def look_up_few_rows(monkeypatch, most):
+    """A report holds the first so many rows, to be looked up."""
+    for module in (striking, lookup):
+        monkeypatch.setattr(module, "MOST_LOOKED_UP", most)
+
+
+def look_up_few_characters(monkeypatch, most):
+    """A report holds as many of them as take so many characters."""
+    monkeypatch.setattr(lookup, "_MOST_CHARACTERS", most)

@@ -317,7 +317,7 @@ def test_it_is_public():
 
 # a note where sets are predicted
 
-NOTE = "The scores of these rows differ from those of the calibration rows (two-sample test, p = "
+NOTE = "The scores of these rows differ from those of the calibration rows: the largest probability is "
 
 
 @pytest.mark.usefixtures("files")

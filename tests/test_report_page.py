@@ -24,7 +24,7 @@ NASTY = ["<script>alert(1)</script>", "<b>B</b> &lt;", '"q" $x^2$ %{x}']
 LONG = [f"A class with a rather long name, number {k}" for k in range(20)]
 CHARTS = [
     *("risk", "size", "sizes", "centroids", "class_coverage", "class_risk", "held"),
-    *("top", "cumulative", "rules"),
+    *("top", "cumulative", "scores", "rules"),
 ]
 
 
@@ -380,29 +380,6 @@ def test_title_date_and_size_of_the_file(opened, grades):
     assert opened(grades.summary).page.locator("h1").text_content() == "Risk report"
 
 
-def test_a_case_is_found_by_its_row_and_by_its_columns(report, grades):
-    page, cases = report.page, grades.summary["cases"]["rows"]
-    find = page.locator("#find")
-    row = next(case["row"] for case in cases if case["row"] >= 100)
-    find.fill(str(row))
-    header, first, *_ = report.table("[data-found]")
-    assert header == ["row", "truth", "set", "labels", "truth lies", "id"]
-    sets = grades.sets(grades.summary["start"])
-    lower, upper = (GRADES[ends[row - 1]] for ends in (sets.lower_index, sets.upper_index))
-    interval = lower if lower == upper else f"{lower} .. {upper}"
-    assert first[:3] == [f"{row:,}", GRADES[grades.labels[row - 1]], interval]
-    assert first[-1] == f"<i>case</i> {row - 1}"
-    find.fill("</I>")
-    assert len(report.table("[data-found]")) == 1 + min(20, len(cases))
-    report.move(0)
-    assert "at alpha" in page.locator("[data-found] caption").text_content()
-    assert report.table("[data-found]")[1][3] == str(grades.sets(0).size[cases[0]["row"] - 1])
-    find.fill("no such case")
-    assert page.locator("[data-found]").inner_text() == "This page holds no such case."
-    find.fill("")
-    assert page.locator("[data-found]").inner_text() == ""
-
-
 def test_worst_slices_are_in_a_table(opened, grades):
     site = np.array(["north", "south", ""])[np.arange(1500) % 3]
     truth = np.where(site == "south", grades.classes[0], grades.truth)
@@ -685,7 +662,7 @@ def test_print_is_light_complete_and_of_the_alpha_in_force(report, grades):
     for chart in CHARTS:
         layout = report.data(chart)["layout"]
         assert layout["font"]["color"] == "#1d2329"
-        assert layout["width"] == (676 if chart == "held" else 326)
+        assert layout["width"] == (676 if chart in ("held", "scores") else 326)
     assert not report.page.locator(".control").is_visible()
     assert report.page.locator(".print-only b").inner_text() == grades.stop(1)["alpha"]
     ink = report.page.evaluate("getComputedStyle(document.body).color")
@@ -834,7 +811,7 @@ def test_no_map_and_no_rules(opened, grades):
     text = report.page.locator("main").inner_text()
     assert "Left out: too many classes" in text
     assert "Left out: too few test rows to compare the rules." in text
-    assert report.page.locator("[data-chart]").count() == 8
+    assert report.page.locator("[data-chart]").count() == 9
 
 
 def test_rules_that_are_unknown_at_an_alpha(opened, grades):
@@ -867,7 +844,8 @@ def test_two_classes_in_natural_units_without_files(opened):
     summary = copy.deepcopy(study.summary)
     summary["calibration"].update(file=None, columns=None)
     summary["test"]["file"] = None
-    summary["cases"] = {"columns": [], "rows": [row | {"values": []} for row in summary["cases"]["rows"]]}
+    summary["cases"]["columns"] = []
+    summary["cases"]["rows"] = [row | {"values": []} for row in summary["cases"]["rows"]]
     report = opened(summary).drawn(summary["start"])
     assert report.page.title() == "Risk report: 30 test rows, alpha 2"
     assert "not recorded" in report.page.locator(".facts").text_content()
@@ -949,8 +927,12 @@ def test_what_is_no_summary_is_refused(wrong):
 
 
 def test_a_summary_of_an_earlier_version_is_refused_by_what_it_lacks(grades):
-    earlier = {name: part for name, part in grades.summary.items() if name not in ("slices", "reliability")}
-    with pytest.raises(ValueError, match="lacks 'slices', 'reliability', which a page shows: ordinalrisk"):
+    earlier = {
+        name: part for name, part in grades.summary.items() if name not in ("slices", "reliability", "scores")
+    }
+    with pytest.raises(
+        ValueError, match="lacks 'slices', 'reliability', 'scores', which a page shows: ordinalrisk"
+    ):
         render(earlier | {"package_version": "0.1"})
 
 

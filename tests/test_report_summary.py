@@ -164,6 +164,7 @@ def layout(K, S):
         widest=list_of(is_whole),
         missed=list_of(is_whole),
     )
+    is_lookup = record(rows=is_whole, packed=is_text)
     is_slice = record(
         column=is_text, value=is_text, rows=is_whole, missed=is_estimate, stands_out=one_of(True, False)
     )
@@ -207,7 +208,7 @@ def layout(K, S):
             data_blake3=is_digest,
         ),
         "stops": list_of(stop, S),
-        "cases": record(columns=list_of(is_text), rows=list_of(is_case)),
+        "cases": record(columns=list_of(is_text), rows=list_of(is_case), lookup=is_lookup),
         "slices": or_none(
             record(
                 looked_at=is_whole,
@@ -220,6 +221,13 @@ def layout(K, S):
         "reliability": record(
             top=record(predicted=is_number, right=is_number, bins=list_of(is_bin)),
             cumulative=record(bins=list_of(is_bin)),
+        ),
+        "scores": record(
+            text=is_text,
+            differ=one_of(True, False),
+            p_value=is_number,
+            calibrated=list_of(is_whole, 16),
+            new=list_of(is_whole, 16),
         ),
         "rules": or_none(
             record(

@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 
 from ordinalrisk.growth.kernels import cpu
 from ordinalrisk.inputs.arrays import widened
+from ordinalrisk.inputs.batch import Batch, Summary
 from ordinalrisk.inputs.device import on_device, to_host
 
 if TYPE_CHECKING:
     import torch
+
+    from ordinalrisk.calibration.result import Calibration
 
 BinCounts = NDArray[np.int64]
 
@@ -76,24 +79,94 @@ def mean_uncertainty(counts: BinCounts) -> float:
     total = int(counts.sum())
     if not total:
         return math.nan
-    lower = ((np.arange(N_BINS + 1) - 1 + _FIRST) << _SHIFT).view(np.float64)
-    lower[0] = 0.0
-    middles = (lower[:-1] + lower[1:]) / 2
+    ends = _lower_ends()
+    middles = (ends[:-1] + ends[1:]) / 2
     return float((counts * middles).sum() / total)
 
 
-def difference(calibrated: BinCounts, new: BinCounts) -> str | None:
-    """Say in a sentence how the scores of new rows differ, if they do by a lot and not by chance."""
-    p_value = two_sample_p_value(calibrated, new)
-    if p_value >= _SURPRISING or distance_of(calibrated, new) < _LARGE:
+def _lower_ends() -> NDArray[np.float64]:
+    """Return the least uncertainty of each bin, and 1 for the end of the last."""
+    ends: NDArray[np.float64] = ((np.arange(N_BINS + 1) - 1 + _FIRST) << _SHIFT).view(np.float64)
+    ends[0] = 0.0
+    return ends
+
+
+class ScoreCounts(Summary):
+    """The counts of rows by how certain the model was of them."""
+
+    def __init__(self) -> None:
+        self.counts = no_counts()
+
+    def add(self, batch: Batch) -> None:
+        self.counts = self.counts + score_counts(batch.proba)
+
+    def merge(self, other: ScoreCounts) -> ScoreCounts:
+        both = ScoreCounts()
+        both.counts = self.counts + other.counts
+        return both
+
+
+def why_not_compared(calibration: Calibration) -> str | None:
+    """Say why the scores of new rows can't be compared with those of a calibration; None if they can."""
+    if calibration.score_counts is not None:
         return None
+    if calibration.shift is not None:
+        return "its rows have weights, since the new ones are expected to differ"
+    if calibration.unit == "cluster":
+        return "its rows come from clusters, so they are not exchangeable one by one"
+    return "it was saved by an earlier version; calibrate again"
+
+
+def difference(calibrated: BinCounts, new: BinCounts) -> str | None:
+    """Say in two sentences how the scores of new rows differ, if they do by a lot and not by chance."""
+    if two_sample_p_value(calibrated, new) >= _SURPRISING or distance_of(calibrated, new) < _LARGE:
+        return None
+    before, now = (f"{100 * (1 - mean_uncertainty(counts)):.3g} %" for counts in (calibrated, new))
     return (
-        f"The scores of these rows differ from those of the calibration rows (two-sample test, p = "
-        f"{p_value:.1g}): their mean uncertainty, one minus the largest probability, is "
-        f"{mean_uncertainty(new):.3g}, when calibrating it was {mean_uncertainty(calibrated):.3g}, and the "
-        "guarantee needs rows that are exchangeable with the calibration rows. `drift_note=False` turns this "
-        "note off."
+        "The scores of these rows differ from those of the calibration rows: the largest probability is "
+        f"{now} on average, and was {before} when calibrating (two-sample test, p < {_SURPRISING}). The "
+        "guarantee needs rows that are drawn like the calibration rows."
     )
+
+
+def difference_of(calibration: Calibration, new: BinCounts) -> str | None:
+    """Say how the scores of new rows differ, unless they may: another mix of groups keeps each promise."""
+    if calibration.score_counts is None or calibration.strata.groups is not None:
+        return None
+    return difference(calibration.score_counts, new)
+
+
+def comparison(calibrated: BinCounts, new: BinCounts) -> str:
+    """Say whether the scores of new rows differ.
+
+    Examples
+    --------
+    >>> rows = score_counts(np.array([[0.2, 0.8], [0.4, 0.6]] * 50))
+    >>> comparison(rows, rows)
+    'No sign of drift: the scores look like those of the calibration rows (two-sample test, p = 1).'
+    """
+    if (text := difference(calibrated, new)) is not None:
+        return text
+    if (p_value := two_sample_p_value(calibrated, new)) >= _SURPRISING:
+        test = f"(two-sample test, p = {p_value:.1g})"
+        return f"No sign of drift: the scores look like those of the calibration rows {test}."
+    return (
+        "The scores differ a little from those of the calibration rows, by more than chance (two-sample "
+        f"test, p < {_SURPRISING})."
+    )
+
+
+def coarse_counts(counts: BinCounts, n_bins: int = 16) -> list[int]:
+    """Count rows by their largest probability, in equal bins from 0 to 1; ``n_bins`` is a power of two.
+
+    Examples
+    --------
+    >>> coarse_counts(score_counts(np.array([[0.2, 0.8], [0.4, 0.6], [0.0, 1.0]])), 4)
+    [0, 0, 1, 2]
+    """
+    bins = (_lower_ends()[:-1] * n_bins).astype(np.int64)  # exact: the ends of bins are ends of narrow ones
+    coarse: list[int] = np.bincount(bins, counts, n_bins).astype(np.int64)[::-1].tolist()
+    return coarse
 
 
 def distance_of(calibrated: BinCounts, new: BinCounts) -> float:

@@ -109,7 +109,7 @@ def _print(console: Console, evaluation: FileEvaluation) -> None:
     console.print(str(guarantee))
     console.print()
     terminal.print_light(console, evaluation.colour, evaluation.sentence)
-    terminal.print_sentences(console, [evaluation.verdict.text])
+    terminal.print_sentences(console, [evaluation.verdict.text, *filter(None, [evaluation.drift])])
     console.print()
     if n_strata:
         terminal.print_table(console, _stratum_table(evaluation))

@@ -1,9 +1,9 @@
-"""The rows that a report shows one by one: the widest sets and the worst misses at each stop.
+"""The rows that a report shows one by one: the widest sets and the worst misses at each stop, and the first.
 
 Misses are ordered by the number of labels between the truth and the set, then by cost.
 
-Only the most striking rows so far are kept. The result does not depend on how the rows were cut into batches
-or on the order of merges.
+Only the most striking rows so far are kept, and the first ones, so that people can look them up. The result
+does not depend on how the rows were cut into batches or on the order of merges.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ordinalrisk.prediction.ends import Ends
 
 MOST_CHARACTERS = 80
 MOST_SHOWN = 10
+MOST_LOOKED_UP = 20_000  # rows
 
 
 class StrikingRow(NamedTuple):
@@ -69,16 +70,19 @@ class TopRows:
 
 
 class StrikingRows:
-    """The widest sets and the worst misses at each stop."""
+    """The widest sets and the worst misses at each stop, and the first rows."""
 
     def __init__(self, n_stops: int, costs: CostTable) -> None:
         self._severity = _severities(costs)
+        self._first: set[int] = set()
         self.widest = [TopRows() for _ in range(n_stops)]
         self.missed = [TopRows() for _ in range(n_stops)]
         self._cases: dict[int, StrikingRow] = {}
 
     def add(self, stop: int, labels: NDArray[np.int64], ends: Ends, rows: NDArray[np.int64]) -> None:
         """Take in the sets of the rows with these numbers at a stop."""
+        if stop == 0:
+            self._first.update(rows[rows < MOST_LOOKED_UP].tolist())
         lower, upper = ends
         self.widest[stop].add(upper - lower + 1, rows)
         away = np.flatnonzero((labels < lower) | (upper < labels))
@@ -88,27 +92,29 @@ class StrikingRows:
 
     @property
     def new_rows(self) -> NDArray[np.int64]:
-        """The numbers of the striking rows that are to be kept."""
-        return np.array(sorted(self._striking - self._cases.keys()), np.int64)
+        """The numbers of the rows that are to be kept."""
+        return np.array(sorted((self.striking | self._first) - self._cases.keys()), np.int64)
 
     def keep(self, cases: Mapping[int, StrikingRow]) -> None:
         """Keep more rows by number, and drop those that are no longer striking."""
-        striking = self._striking
-        self._cases = {row: case for row, case in {**self._cases, **cases}.items() if row in striking}
+        kept = self.striking | self._first
+        self._cases = {row: case for row, case in {**self._cases, **cases}.items() if row in kept}
 
     @property
     def cases(self) -> dict[int, StrikingRow]:
-        """The striking rows by number, ascending."""
+        """The rows that are kept by number, ascending."""
         return dict(sorted(self._cases.items()))
 
     @property
-    def _striking(self) -> set[int]:
+    def striking(self) -> set[int]:
+        """The numbers of the rows that are shown at some stop."""
         return {row for top in (*self.widest, *self.missed) for row in top.rows}
 
     def merge(self, other: StrikingRows) -> StrikingRows:
         both = copy(self)
         both.widest = [mine.merge(top) for mine, top in zip(self.widest, other.widest, strict=True)]
         both.missed = [mine.merge(top) for mine, top in zip(self.missed, other.missed, strict=True)]
+        both._first = self._first | other._first
         both.keep(other._cases)
         return both
 

@@ -11,6 +11,7 @@ from typing import Any
 from ordinalrisk import __version__
 from ordinalrisk.calibration.fingerprint import DataFingerprint
 from ordinalrisk.calibration.guarantees import Guarantee
+from ordinalrisk.calibration.score_counts import ScoreCounts, difference_of
 from ordinalrisk.controller import RiskController
 from ordinalrisk.display.tables import ColumnsByName, Table
 from ordinalrisk.evaluation.class_table import ClassTable, class_table
@@ -64,6 +65,8 @@ class FileEvaluation(Table):
         Coverage, risk and size of the rows of each true class, with 95 % intervals.
     strata : list of StratumRisk
         What the rows of each group and true class show; empty if there is one guarantee for all rows.
+    drift : str or None
+        How the scores differ from those of the calibration rows, if they do by a lot and not by chance.
     numbers : dict
         Risk, coverage and sizes, for all rows and for each true class, with 95 % intervals.
     """
@@ -72,6 +75,7 @@ class FileEvaluation(Table):
     found: Evaluation
     loss: IntervalLoss
     classes: list[Any]
+    drift: str | None = None
 
     @property
     def n_rows(self) -> int:
@@ -113,7 +117,7 @@ class FileEvaluation(Table):
             type(self).__name__,
             self.headline,
             self.colour,
-            self.sentence,
+            " ".join(filter(None, (self.sentence, self.drift))),
             self.numbers,
             self.classes,
             self.found.tally.class_rows.tolist(),
@@ -158,6 +162,7 @@ class FileEvaluation(Table):
             "sentence": self.sentence,
             "verdict": self.verdict.word,
             "verdict_text": self.verdict.text,
+            "drift": self.drift,
             "far_off": [
                 {"kind": each.kind, "name": each.name, "rows": each.n_rows, "missed": [*each.missed]}
                 for each in self.far_off
@@ -268,6 +273,7 @@ def evaluate(
             no_rows = SummaryGroup(
                 outcomes=Outcomes([predictor], random_state=random_state),
                 fingerprint=DataFingerprint(at_most=calibration.strata.n_rows),
+                scores=ScoreCounts(),
             )
             rows = executor.fold(files.parts, no_rows)
     outcomes, guarantee = rows.outcomes, controller.guarantee()
@@ -275,4 +281,5 @@ def evaluate(
     warn_of_uncertified(outcomes.n_uncertified, outcomes.n_rows)
     calibrated_on = rows.fingerprint.hexdigest() == calibration.data_blake3
     [evaluation] = outcomes.finish(calibration, [guarantee], calibrated_on=calibrated_on)
-    return FileEvaluation(guarantee, evaluation, controller.loss, files.classes)
+    drift = difference_of(calibration, rows.scores.counts)
+    return FileEvaluation(guarantee, evaluation, controller.loss, files.classes, drift)

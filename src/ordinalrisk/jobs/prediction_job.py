@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ordinalrisk import __version__
-from ordinalrisk.calibration.score_counts import BinCounts, difference, no_counts, score_counts
+from ordinalrisk.calibration.score_counts import BinCounts, difference_of, no_counts, score_counts
 from ordinalrisk.controller import RiskController
 from ordinalrisk.execution.fold import Serial
 from ordinalrisk.files.find_columns import AskedColumns, Note
@@ -155,8 +155,9 @@ def predict(
         else:
             written = _write_into(folder, controller, files, work, random_state is not None)
     predicted = total([part.counts for part in written])
-    if drift_note and (sentence := _drift(controller, sum(part.scores for part in written))):
-        reading.say(sentence)
+    seen = sum((part.scores for part in written), start=no_counts())
+    if drift_note and (sentence := difference_of(controller.calibration_, seen)):
+        reading.say(f"{sentence} `drift_note=False` turns this note off.")
     warn_of_uncertified(predicted.n_uncertified, predicted.n_rows)
     return predicted
 
@@ -193,14 +194,6 @@ def _write_into(
     }
     folder.finish(about, [count.n_rows for count in counts])
     return written
-
-
-def _drift(controller: RiskController, new: Any) -> str | None:
-    """Say how the scores differ from those calibrated with; where each group has its promise, they may."""
-    calibration = controller.calibration_
-    if calibration.score_counts is None or calibration.strata.groups is not None:
-        return None
-    return difference(calibration.score_counts, new)
 
 
 def _write_part(

@@ -11,6 +11,9 @@ const size = (value) => value.toFixed(2);
 const span = ([value, low, high], text) => `${text(value)} (${text(low)} to ${text(high)})`;
 const rowsOf = (number) => (number === 1 ? "1 row" : `${count(number)} rows`);
 
+const sharesOf = (counts) => counts.map((number) => number / counts.reduce((sum, each) => sum + each, 0));
+const probabilityBin = (i) => `${percent(i / 16)} to ${percent((i + 1) / 16)}`;
+
 // Plotly reads tags and entities in all text, so text from the data goes through here.
 const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\s+/g, " ");
 
@@ -337,6 +340,26 @@ const reliabilityChart = (kind, unit) => (stop, theme, width) => {
   return { traces: [diagonal, points], layout: layoutOf(theme, { xaxis: { ...scale, title: "predicted" }, yaxis: { ...scale, title: "observed" } }) };
 };
 
+// --- the scores of test rows against those calibrated with
+
+function scoresChart(stop, theme, width) {
+  const [calibrated, tested] = [report.scores.calibrated, report.scores.new].map(sharesOf);
+  const bins = tested.map((_, i) => i / tested.length);
+  const middles = bins.map((from) => from + 0.5 / tested.length);
+  const texts = bins.map((_, i) => `largest probability ${probabilityBin(i)}<br>test rows ${percent(tested[i])}<br>calibration rows ${percent(calibrated[i])}`);
+  return {
+    traces: [
+      { type: "bar", name: "test rows", x: middles, y: tested, hoverinfo: "text", hovertext: texts, marker: { color: theme.main }, width: 0.9 / tested.length },
+      { type: "scatter", mode: "lines", name: "calibration rows", x: [...bins, 1], y: [...calibrated, calibrated.at(-1)], hoverinfo: "skip", line: { color: theme.ink, width: 2, shape: "hv" } },
+    ],
+    layout: layoutOf(theme, {
+      showlegend: true,
+      xaxis: { title: "largest probability of a row", range: [Math.floor(16 / K) / 16 - 0.02, 1.02], tickformat: ".0%", nticks: fewTicks(width), showgrid: false },
+      yaxis: { title: "share of rows", tickformat: ".0%", rangemode: "tozero", nticks: 6 },
+    }),
+  };
+}
+
 const fixedHeight = (onScreen, onPaper) => (width, printed) => (printed ? onPaper : onScreen);
 const barHeight = K > 6 ? fixedHeight(340, 260) : fixedHeight(300, 230);
 
@@ -351,5 +374,6 @@ const CHARTS = {
   held: { height: mapHeight, draw: heldChart },
   top: { height: fixedHeight(350, 260), draw: reliabilityChart("top", "rows") },
   cumulative: { height: fixedHeight(350, 260), draw: reliabilityChart("cumulative", "probabilities") },
+  scores: { height: fixedHeight(300, 230), draw: scoresChart },
   rules: { height: fixedHeight(350, 280), draw: rulesChart },
 };

@@ -11,6 +11,14 @@ import numpy as np
 
 from ordinalrisk.calibration.guarantees import Guarantee
 from ordinalrisk.calibration.result import Calibration
+from ordinalrisk.calibration.score_counts import (
+    BinCounts,
+    coarse_counts,
+    comparison,
+    difference,
+    two_sample_p_value,
+    why_not_compared,
+)
 from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.curves.strata import Strata
 from ordinalrisk.evaluation.counts import Tally
@@ -147,6 +155,25 @@ def promise_facts(
             }
             for position, part in zip(shown_strata(strata), shown, strict=True)
         ],
+    }
+
+
+def scores_compared(calibration: Calibration, new: BinCounts) -> dict[str, Any]:
+    """Return whether the scores of test rows look like those of the calibration rows, and both in bins."""
+    calibrated, strata = calibration.score_counts, calibration.strata
+    if calibrated is None:
+        text = f"The scores of this calibration can't be compared: {why_not_compared(calibration)}."
+        return {"text": text, "differ": False, "p_value": None, "calibrated": None, "new": None}
+    text, differ = comparison(calibrated, new), difference(calibrated, new) is not None
+    if differ and not strata.is_one:
+        parts = "classes" if strata.groups is None else "groups"
+        text += f" Another mix of {parts} can do this too, and breaks none of their promises."
+    return {
+        "text": text,
+        "differ": differ,
+        "p_value": two_sample_p_value(calibrated, new),
+        "calibrated": coarse_counts(calibrated),
+        "new": coarse_counts(new),
     }
 
 

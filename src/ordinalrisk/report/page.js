@@ -54,8 +54,11 @@ function showFound(stop) {
     box.replaceChildren();
     return;
   }
-  const table = foundTable(stop, asked);
-  box.replaceChildren(table.rows.length ? tableElement(table) : element("p", { class: "left-out" }, "This page holds no such case."));
+  const cases = casesFound(asked);
+  const shown = cases.slice(0, MOST_FOUND);
+  const words = cases.length === 0 ? "This page holds no such case." : `The first ${shown.length} of ${count(cases.length)} cases.`;
+  const table = shown.length ? [tableElement(tableOfCases(stop, "Cases found", shown))] : [];
+  box.replaceChildren(...table, ...(cases.length === shown.length && shown.length ? [] : [element("p", { class: "left-out" }, words)]));
 }
 
 // Where a table is wider than its box, a line below it says so.
@@ -70,11 +73,14 @@ function sayWhatGoesOn() {
 
 // --- charts
 
+async function unpacked(text) {
+  const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+}
+
 // The script that draws them is packed; until it is there, and in old browsers, the tables hold the numbers.
 async function unpackPlotly() {
-  const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (letter) => letter.charCodeAt(0));
-  const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const script = element("script", {}, await new Response(unpacked).text());
+  const script = element("script", {}, await unpacked(document.getElementById("plotly").textContent));
   document.head.append(script);
   script.remove();
 }
@@ -190,7 +196,10 @@ addEventListener("hashchange", () => {
   const stop = stopOfAddress();
   if (stop >= 0) moveTo(stop);
 });
-find.addEventListener("input", () => {
+let lookup = null;
+find.addEventListener("input", async () => {
+  lookup ??= unpacked(report.cases.lookup.packed).then((text) => addLookup(JSON.parse(text)), () => {}); // an old browser finds those that stand out
+  await lookup;
   showFound(stops[here]);
   sayWhatGoesOn();
 });

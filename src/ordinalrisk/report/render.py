@@ -73,7 +73,7 @@ def render(summary: SummaryData) -> str:
             "this is not a report's summary of schema version 1: "
             f"format={summary.get('format')!r}, schema_version={summary.get('schema_version')!r}"
         )
-    if missing := [name for name in ("title", "slices", "reliability") if name not in summary]:
+    if missing := [name for name in ("title", "slices", "reliability", "scores") if name not in summary]:
         raise ValueError(
             f"this summary lacks {', '.join(map(repr, missing))}, which a page shows: ordinalrisk "
             f"{summary.get('package_version')} wrote it; make a new one from the test rows"
@@ -94,6 +94,7 @@ def _page(summary: SummaryData) -> str:
         colour=start["colour"],
         test_size=_bytes_in_words(summary["test"]["bytes"]),
         slice_notes=_slice_notes(summary),
+        findable=_findable(summary),
         reliability_words=_reliability_words(summary),
         fields=data["stops"][summary["start"]]["fields"],
         promise_facts=wording.facts(summary, _bound(summary)) if "promise" in summary else [],
@@ -169,6 +170,7 @@ def _page_data(summary: SummaryData) -> dict[str, Any]:
         "cases": summary["cases"],
         "slices": summary["slices"],
         "reliability": summary["reliability"],
+        "scores": summary["scores"],
         "rules": summary["rules"],
     }
 
@@ -244,6 +246,15 @@ def _slice_notes(summary: SummaryData) -> list[str]:
     if promise is not None and promise["shift"] is not None:
         notes.append("Each row counts once, without weights.")
     return notes
+
+
+def _findable(summary: SummaryData) -> str:
+    """Say which rows the page can find."""
+    held, n_rows = summary["cases"]["lookup"]["rows"], summary["test"]["rows"]
+    if held == n_rows:
+        return f"All {n_rows:,} rows are here." if n_rows > 1 else "The one row is here."
+    also = f"and the {len(summary['cases']['rows']):,} that stand out at some alpha"
+    return f"This page holds {held:,} of {n_rows:,} rows: the first ones, {also}."
 
 
 def _reliability_words(summary: SummaryData) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ordinalrisk.calibration.fingerprint import DataFingerprint
+from ordinalrisk.calibration.score_counts import ScoreCounts
 from ordinalrisk.evaluation.outcomes import Outcomes
 from ordinalrisk.evaluation.striking import StrikingRows
 from ordinalrisk.inputs.batch import Batch, SummaryGroup
@@ -29,6 +30,7 @@ class ReportRows(SummaryGroup):
     sample: RandomRows
     fingerprint: DataFingerprint
     reliability: Reliability
+    scores: ScoreCounts
     slices: Slices
     spans: list[tuple[int, int]]  # the numbers of the rows, each span without its end
     columns: list[str] | None  # the names of the columns that are shown
@@ -41,6 +43,7 @@ class ReportRows(SummaryGroup):
             sample=RandomRows(_ROWS_COMPARED),
             fingerprint=DataFingerprint(),
             reliability=Reliability(),
+            scores=ScoreCounts(),
             slices=Slices(stops[start], unseen_groups, random_state),
         )
         self._growth, self._costs = stops[0].growth, stops[0].calibration.costs

@@ -32,11 +32,13 @@ from ordinalrisk.report.facts import (
     measured,
     promise_facts,
     promised,
+    scores_compared,
     shown_strata,
     stratum_facts,
     threshold_facts,
 )
 from ordinalrisk.report.headline import headline, loss_name
+from ordinalrisk.report.lookup import lookup
 from ordinalrisk.report.rows import ReportRows, shown_columns
 from ordinalrisk.report.rule_comparison import compare_rules
 from ordinalrisk.report.stops import alpha_range, stops_of
@@ -292,9 +294,14 @@ class ReportSummary:
                 "data_blake3": digest,
             },
             "stops": self._stop_facts(guarantees, evaluations),
-            "cases": {"columns": self.rows.columns, "rows": self._cases()},
+            "cases": {
+                "columns": self.rows.columns,
+                "rows": self._cases(),
+                "lookup": lookup(self.rows.striking.cases, outcomes.distinct),
+            },
             "slices": self.rows.slices.finish(),
             "reliability": self.rows.reliability.finish(),
+            "scores": scores_compared(calibration, self.rows.scores.counts),
             "rules": None if by_class else compare_rules(controller, proba, labels, values, self.n_rows),
             **self._promise(guarantees[start], evaluations[start]),
         }
@@ -303,7 +310,7 @@ class ReportSummary:
         """Return what holds, and what was realised, at each stop."""
         striking, relative = self.rows.striking, self._controller.relative
         bound = 1 if relative else self._controller.calibration_.costs.bound
-        position = {row: i for i, row in enumerate(striking.cases)}
+        position = {row: i for i, row in enumerate(sorted(striking.striking))}
         numbers: dict[int, dict[str, Any]] = {}
         facts = []
         for stop, at, guarantee, evaluation in zip(
@@ -333,8 +340,9 @@ class ReportSummary:
     def _cases(self) -> list[dict[str, Any]]:
         """Return the striking rows with their sets, or with the number of stops that hold each label."""
         outcomes, label = self.rows.outcomes, np.arange(len(self._controller.classes_))
-        cases = []
-        for row, case in self.rows.striking.cases.items():
+        kept, cases = self.rows.striking.cases, []
+        for row in sorted(self.rows.striking.striking):
+            case = kept[row]
             ends = case.ends[outcomes.distinct]
             inside = (ends[:, :1] <= label) & (label <= ends[:, 1:])
             sets = {"until": inside.sum(axis=0).tolist()} if self._plain else {"sets": ends.tolist()}

@@ -91,6 +91,11 @@ function strataTable(stop) {
 
 function setOf(row, s) {
   if (row.sets) return row.sets[s];
+  if (row.changes) {
+    let at = 0;
+    while (at + 3 < row.changes.length && row.changes[at + 3] <= s) at += 3;
+    return row.changes.slice(at + 1, at + 3);
+  }
   const held = classes.map((_, k) => k).filter((k) => s < row.until[k]);
   return [held[0], held[held.length - 1]];
 }
@@ -120,14 +125,39 @@ const casesTable = (stop, which) =>
   tableOfCases(stop, which === "widest" ? "Widest sets" : "Missed cases", stop[which].map((index) => report.cases.rows[index]));
 
 const MOST_FOUND = 20;
+let findable = report.cases.rows;
+
+// The first rows join those that stand out once somebody looks for one.
+function addLookup({ row, truth, values, sets }) {
+  const first = row.map((number, i) => ({ row: number, truth: truth[i], values: values[i], changes: sets[i] }));
+  const known = new Set(row);
+  findable = [...first, ...report.cases.rows.filter((each) => !known.has(each.row))];
+}
+
+// 12,345 and 12345 are the same number.
+const comparable = (text) => text.toLowerCase().replace(/(\d)[,'’\s](?=\d{3}(?!\d))/g, "$1");
 
 // Cases of that row number, or with a column that holds the text; those that are equal to it come first.
-function foundTable(stop, asked) {
-  const text = asked.toLowerCase();
-  const values = (each) => [String(each.row), ...each.values.map((value) => String(value ?? "").toLowerCase())];
-  const equal = report.cases.rows.filter((each) => values(each).includes(text));
-  const holding = report.cases.rows.filter((each) => !equal.includes(each) && values(each).slice(1).some((value) => value.includes(text)));
-  return tableOfCases(stop, "Cases found", [...equal, ...holding].slice(0, MOST_FOUND));
+function casesFound(asked) {
+  const text = comparable(asked);
+  const equal = [];
+  const holding = [];
+  for (const each of findable) {
+    each.texts ??= each.values.map((value) => comparable(String(value ?? "")));
+    if (String(each.row) === text || each.texts.includes(text)) equal.push(each);
+    else if (each.texts.some((value) => value.includes(text))) holding.push(each);
+  }
+  return [...equal, ...holding];
+}
+
+function scoresTable() {
+  const { calibrated, new: tested } = report.scores;
+  const [before, now] = [calibrated, tested].map(sharesOf);
+  const rows = tested.map((number, i) => [probabilityBin(i), count(number), percent(now[i]), count(calibrated[i]), percent(before[i])]);
+  return {
+    caption: "Rows by their largest probability", head: ["largest probability", "test rows", "share", "calibration rows", "share"],
+    rows: rows.filter((_, i) => tested[i] + calibrated[i] > 0),
+  };
 }
 
 function slicesTable() {
@@ -155,5 +185,6 @@ const TABLES = {
   held: heldTable,
   top: () => reliabilityTable("How often the most probable label is right", report.reliability.top.bins),
   cumulative: () => reliabilityTable("How often the truth is at most a label", report.reliability.cumulative.bins),
+  scores: scoresTable,
   rules: rulesByAlpha,
 };

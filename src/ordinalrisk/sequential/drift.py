@@ -15,6 +15,7 @@ from ordinalrisk.calibration.score_counts import (
     mean_uncertainty,
     no_counts,
     score_bins,
+    why_not_compared,
 )
 from ordinalrisk.growth.rules import require_valid
 from ordinalrisk.inputs.labels import as_classes
@@ -125,14 +126,7 @@ class ScoreDrift:
         calibration = getattr(controller, "calibration_", None)
         if calibration is None:
             raise ValueError("ScoreDrift needs a calibrated RiskController; call calibrate(proba, y) first.")
-        if calibration.score_counts is None:
-            why = (
-                "its rows have weights, since the new ones are expected to differ"
-                if calibration.shift is not None
-                else "its rows come from clusters, so they are not exchangeable one by one"
-                if calibration.unit == "cluster"
-                else "it was saved by an earlier version; calibrate again"
-            )
+        if why := why_not_compared(calibration):
             raise ValueError(f"The scores of this calibration can't be compared: {why}.")
         seed = secrets.randbits(_SEED_BITS) if random_state is None else checked_seed(random_state)
         self._begin(calibration.classes, calibration.score_counts, calibration.data_blake3, delta, seed)
