@@ -1,6 +1,7 @@
 """Prediction sets for ordinal classification: intervals of labels with a guaranteed expected loss.
 
-Users import the modules at this level. Each folder covers one subject and is internal.
+The modules at this level and the folders ``jobs``, ``plots`` and ``report`` are public. The other folders are
+internal.
 """
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Bets against a risk of ``alpha``: the size of each bet, and whether all of them together reach the goal.
+"""The betting test of a risk of ``alpha``: the size of each bet, and whether the wealth reaches its goal.
 
 :func:`ordinalrisk.calibration.confidence_bounds.betting_threshold` has the formula and the guarantee.
 """
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ordinalrisk.calibration.binomial_tails import ROUNDING, with_rounding_margin
 from ordinalrisk.growth.kernels.library import functions
 
-BOLDEST = 0.99  # share of the wealth that the largest loss may cost: a bet of all can lose all
+BOLDEST = 0.99  # share of the wealth that the largest loss may cost: betting everything could lose everything
 BLOCKS = 16  # how often the spread of the losses is estimated; 8 and 64 change the risk by up to 0.3 %
 
 Floats = NDArray[np.float64]
@@ -27,24 +27,24 @@ def as_float(alpha: Fraction) -> float:
 
 
 def relative_losses(by: NDArray[Any], scale: Fraction) -> Floats:
-    """Multiply by ``scale``, each rounded once."""
+    """Return each loss times ``scale``, rounded once."""
     sizes, which = np.unique(by, return_inverse=True)
     return np.array([float(size * scale) for size in sizes.tolist()], np.float64)[which]
 
 
 def losses_of_full_sets(stakes: NDArray[Any], scale: Fraction, alpha: Fraction) -> Floats:
-    """Return what units lose with full sets if ``alpha`` is a share of what they can lose."""
+    """Return the loss of each unit with full sets, if ``alpha`` is a share of what units can lose."""
     sizes, which = np.unique(stakes, return_inverse=True)
     return np.array([float(alpha * (1 - size * scale)) for size in sizes.tolist()], np.float64)[which]
 
 
 def total_losses(place: NDArray[np.int64], losses: Floats, n: int, first: Floats | None = None) -> Floats:
-    totals = np.bincount(place, losses, n).astype(np.float64, copy=False)  # numpy counts nothing in integers
+    totals = np.bincount(place, losses, n).astype(np.float64, copy=False)  # integers if there is no loss
     return totals if first is None else totals + first
 
 
 def _losses_above_zero(place: NDArray[np.int64], losses: Floats) -> Floats:
-    """Add up the losses of the steps of each unit that has any."""
+    """Return the total loss of each unit that has a step."""
     units, number = np.unique(place, return_inverse=True)
     return total_losses(number, losses, len(units))
 
@@ -60,12 +60,12 @@ def require_bounded(place: NDArray[np.int64], losses: Floats) -> None:
 
 
 def largest_bet(alpha: float) -> float:
-    """Return the stake at which the largest loss costs nearly all of the wealth."""
+    """Return the bet with which the largest loss costs nearly all of the wealth."""
     return BOLDEST / (1 - alpha)
 
 
 def largest_spread(alpha: float) -> float:
-    """Return a cap on the spread: with it, zero losses win whenever the largest bets would win."""
+    """Return a cap on the spread, so that zero losses reach the goal whenever the largest bets would."""
     bet = largest_bet(alpha)
     return min(math.sqrt(alpha * (1 - alpha)), math.sqrt(2 * math.log1p(bet * alpha)) / bet)
 
@@ -80,8 +80,8 @@ def spread_before(
 ) -> Floats:
     """For each block, return the spread around ``alpha`` of the losses of units in earlier blocks.
 
-    The losses are those at the largest threshold at which their mean is at most ``alpha``, with ``1 / alpha``
-    more units added that are as spread out as losses can be. ``first`` is what full sets lose, by default 0.
+    It uses the losses at the largest threshold with a mean of at most ``alpha``, and adds ``1 / alpha`` units
+    with the largest possible spread. ``first`` is the loss of full sets, by default 0.
     """
     spread = np.empty(BLOCKS)
     for block in range(BLOCKS):
@@ -89,7 +89,7 @@ def spread_before(
         earlier = np.flatnonzero(place < start)
         lost = 0.0 if first is None else math.fsum(first[:start].tolist())
         above = np.searchsorted(np.cumsum(losses[earlier]), alpha * start - lost, side="right")
-        if above < len(earlier):  # the steps at one level are paid together
+        if above < len(earlier):  # steps at one level count together
             above = np.searchsorted(at[earlier], at[earlier[above]], side="left")
         paid = earlier[:above]
         if first is None:
@@ -125,7 +125,7 @@ def bets_reach_goal(losses: Floats, spread: Floats, alpha: Fraction, delta: Frac
 def _bets_reach_goal_in_python(
     losses: Floats, spread: Floats, alpha: float, share: float, largest_bet: float
 ) -> bool:
-    """Return whether the wealth, as a share of the goal, ever reaches 1; as ``native/bets.c`` does."""
+    """Return whether the wealth, as a share of the goal, reaches 1; the same as ``native/bets.c``."""
     n, n_blocks = len(losses), len(spread)
     at_best = math.log1p(largest_bet * alpha) * (1 + 1e-9)
     for block in range(n_blocks):

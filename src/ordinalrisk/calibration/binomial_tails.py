@@ -37,7 +37,7 @@ def rounding(n: int) -> float:
 
 
 def with_rounding_margin(delta: Fraction, n: int) -> float:
-    """Reduce ``delta`` by what rounding may have taken from a p-value, to be on the safe side."""
+    """Lower ``delta`` by more than the rounding error of a p-value, so that the test stays valid."""
     return float(delta) / (1 + rounding(n))
 
 
@@ -55,9 +55,9 @@ def binomial_p_value(n_missed: int, n: int, alpha: Fraction) -> float:
 def binomial_rejects(n_missed: int, n: int, alpha: Fraction, delta: Fraction) -> bool:
     """Return whether ``P(Binom(n, alpha) <= n_missed) <= delta``, so that few misses reject a larger risk.
 
-    It is exact up to some ten thousand units, and beyond unless the two sides agree to 60 digits (to 8 digits
-    with more than some :math:`10^{10}` units). Then it is False, except for the tie that symmetry proves if
-    ``alpha`` and ``delta`` are 1/2.
+    The result is exact up to about ten thousand units. Beyond that it is exact unless the two sides agree to
+    60 digits (8 digits with more than about :math:`10^{10}` units). Then it is False, except for the tie at
+    ``alpha = delta = 1/2``, which follows from symmetry.
     """
     if n_missed < 0 or n_missed >= n:
         return n_missed < 0

@@ -1,4 +1,4 @@
-"""Which options can be combined: those with a theorem for both."""
+"""Which options can be combined: pairs that a theorem covers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _possible(option: str) -> str:
 
 
 def require_parts_suffice(used: Iterable[str]) -> None:
-    """Raise an error for options that rows in many parts can't have."""
+    """Raise an error for options that don't work with rows in many parts."""
     reasons = {
         "clusters": "rows of one cluster may lie in several partitions",
         "pool_classes": "the losses of several classes are added up on one machine",

@@ -39,9 +39,9 @@ from ordinalrisk.inputs.numbers import MOST_ROWS, as_fraction, decimal_text
 if TYPE_CHECKING:
     from ordinalrisk.curves.unit_steps import UnitSteps
 
-SMALLEST_SHARE = Fraction(1, 10**300)  # floats end not far below
+SMALLEST_SHARE = Fraction(1, 10**300)  # floats underflow not far below
 FROM_BOTH_ENDS = "It must be at least 1e-300 away from both."
-MOST_BETS = 10**8  # bets are laid one after the other, some ten nanoseconds each
+MOST_BETS = 10**8  # bets are placed one after the other, about ten nanoseconds each
 _FEW_BETS = 10**6
 
 
@@ -94,15 +94,15 @@ def units_needed(bound: str, alpha: Fraction, delta: Fraction, *, two_valued: bo
 def binomial_budget(n: int, alpha: Fraction, delta: Fraction) -> int:
     r"""Return the most misses ``c`` with :math:`P(\mathrm{Binom}(n, \alpha) \le c) \le \delta`, or -1.
 
-    For losses that are 0 or ``B``. A tie of very many units that even long decimals can't prove counts as
-    too many misses.
+    For losses that are 0 or ``B``. If even long decimals can't separate the two sides, ``c`` counts as too
+    many misses.
     """
     alpha, delta = _checked_alpha(alpha), checked_delta(delta)
     return _last_true(lambda missed: binomial_rejects(missed, n, alpha, delta))
 
 
 def hoeffding_bentkus_p_value(mean: Fraction, n: int, alpha: Fraction) -> float:
-    r"""Bound the probability of so small a mean loss at a risk of ``alpha``.
+    r"""Bound the probability of a mean loss this small if the risk is ``alpha``.
 
     .. math::
 
@@ -160,7 +160,7 @@ def dkw_budget(n: int, alpha: Fraction, delta: Fraction, unit: Fraction, two_val
 def betting_threshold(steps: UnitSteps, scale: Fraction, alpha: Fraction, delta: Fraction) -> float:
     r"""Return the largest threshold at which bets against a risk of ``alpha`` turn 1 into ``1 / delta``.
 
-    One unit after the other, a part of the wealth is bet on a risk below ``alpha``:
+    For one unit after the other, part of the wealth is bet on a risk below ``alpha``:
 
     .. math:: K_t = K_{t-1} (1 + \nu_t (\alpha - L_t)), \qquad
         \nu_t = \min\Big( \sqrt{\frac{2 \log(1 / \delta K_{t-1})}{(n - t + 1)\, s_t^2}},\;
@@ -214,12 +214,12 @@ def betting_threshold(steps: UnitSteps, scale: Fraction, alpha: Fraction, delta:
 
 
 class ConfidenceBound(NamedTuple):
-    """One test of "the risk is at least ``alpha``" at level ``delta``: how to compute and how to name it.
+    """One test of "the risk is at least ``alpha``" at level ``delta``: how to compute it and what to call it.
 
     ``units_needed(alpha, delta, two_valued)`` is the fewest units without a loss that certify ``alpha``.
-    ``budget(n, alpha, delta, unit, two_valued)`` is the largest total loss of ``n`` units that does; a bound
-    without one has ``threshold(steps, unit, alpha, delta)``, from the steps of units in random order.
-    ``alpha``, losses and the ``unit`` that all losses are multiples of are shares of the largest loss.
+    ``budget(n, alpha, delta, unit, two_valued)`` is the largest total loss of ``n`` units that certifies it.
+    A bound without a budget has ``threshold(steps, unit, alpha, delta)``, from the steps of units in random
+    order. ``alpha``, losses and the ``unit`` that all losses are multiples of are shares of the largest loss.
     """
 
     words: str
@@ -279,7 +279,7 @@ def _last_true(holds: Callable[[int], bool]) -> int:
 
 
 def _bets_without_loss(alpha: Fraction, delta: Fraction) -> int:
-    """Return the fewest bets that win if no unit has a loss: nearly all of them are the largest."""
+    """Return the fewest units with which betting certifies ``alpha`` if none has a loss."""
     share = betting_bound.as_float(alpha)
     growth = math.log1p(betting_bound.largest_bet(share) * share)
     n = _last_true(lambda n: n < MOST_ROWS and n * growth < -math.log(with_rounding_margin(delta, n))) + 1
@@ -289,7 +289,7 @@ def _bets_without_loss(alpha: Fraction, delta: Fraction) -> int:
             np.zeros(n), np.array([betting_bound.largest_spread(share)]), alpha, delta
         )
 
-    if n <= _FEW_BETS:  # the bets themselves know how they are rounded
+    if n <= _FEW_BETS:  # few enough to place the bets, rounding included
         while not win(n):
             n += 1
         while win(n - 1):

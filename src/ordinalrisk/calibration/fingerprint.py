@@ -18,7 +18,7 @@ from ordinalrisk.inputs.batch import Batch, Summary
 ROWS_AT_ONCE = 65_536
 """Rows copied at a time from an array that can't be hashed in place."""
 BYTES_AT_ONCE = 1 << 24
-"""About how many bytes are copied at a time from a GPU; larger blocks are slow, as each is fresh memory."""
+"""About how many bytes are copied at a time from a GPU; larger blocks need fresh memory, which is slow."""
 BYTES_WORTH_A_THREAD = 1 << 22
 
 

@@ -41,7 +41,7 @@ class Guarantee(Table):
 
     .. math:: E[\text{loss}] \le \alpha
 
-    ``print`` says it in words. Notebooks and data frames show a row for each of its parts, or one for all.
+    ``print`` shows it in words. Notebooks and data frames show one row for each part, or a single row.
 
     Attributes
     ----------
@@ -52,7 +52,8 @@ class Guarantee(Table):
     certified : bool
         False if there are too few rows for ``alpha``: every set is the full scale.
     saturated : bool
-        True if every set is a single label, because the calibration rows kept within the budget with those.
+        True if every set is a single label, because single labels keep the calibration loss within the
+        budget.
     calibration_risk : float or None
         The mean loss of the calibration rows at the threshold, weighted if they have weights. It does not
         estimate the risk, because the threshold was chosen on these rows.
@@ -61,8 +62,9 @@ class Guarantee(Table):
     n_needed : int
         The fewest rows, or clusters, that can certify ``alpha``.
     delta : Fraction or None
-        ``alpha`` is kept with probability ``1 - delta`` over calibrations; if None, on average over them.
-        Each ``alpha``, each group and each class by itself; with the bound ``"dkw"`` every ``alpha`` at once.
+        The guarantee holds with probability ``1 - delta`` over calibrations, or on average over them if None.
+        The probability is for each ``alpha``, group and class separately; with the bound ``"dkw"``, for every
+        ``alpha`` at once.
     bound_name : str or None
         The bound behind ``delta``.
     unit : {"row", "cluster"}
@@ -82,7 +84,8 @@ class Guarantee(Table):
     parts : tuple of Guarantee
         The guarantee of each group, true class or both, if each has its own.
     measure : {"weight", "distance", "loss"} or None
-        What ``alpha`` is a share of, if it is one: :math:`E[\text{loss}] \le \alpha\,E[\text{largest loss}]`.
+        What ``alpha`` is a share of, if it is a share:
+        :math:`E[\text{loss}] \le \alpha\,E[\text{largest loss}]`.
     stake : float or None
         The most that the calibration rows can lose together, if ``alpha`` is a share. Then
         ``calibration_risk`` is a share too, and ``n_needed`` counts rows that can lose ``B``.
@@ -212,7 +215,7 @@ class Guarantee(Table):
         return f"{text}{bound}{'' if self._holds_at_once else '; for this alpha by itself'}"
 
     def _exception(self) -> str:
-        """Say where sets hold all labels or a single one."""
+        """Say where sets include all labels or a single one."""
         if self.parts:
             return " ".join(filter(None, (self._pools(), self._exempt(), self._uncertified_parts())))
         if self.exempt:
@@ -269,7 +272,7 @@ class Guarantee(Table):
         return f"{text} {_PASS_CLUSTERS}" if self._groups_are_tiny() else text
 
     def _numbers_of(self, few: Sequence[Guarantee]) -> str:
-        """Say how many rows there are of each of some true classes."""
+        """Say how many rows each of these true classes has."""
         if few[0].label is None:
             return ""
         return f", and there are {listed(str(part.n_rows) for part in few)}"
@@ -285,7 +288,7 @@ class Guarantee(Table):
         return f" `pool_classes=True` lets adjacent classes share a threshold, and {exempt}"
 
     def _groups_are_tiny(self) -> bool:
-        """Return whether most groups have one or two rows, as patients have."""
+        """Return whether most groups have one or two rows, like patients."""
         if self.unit != "row" or self.parts[0].group is None:
             return False
         rows_of_group = Counter[Any]()
@@ -385,5 +388,5 @@ def _weakest(parts: Sequence[Guarantee], n_rows: int) -> Guarantee:
 
 def warn_if_uncertified(thresholds: Thresholds, stacklevel: int) -> None:
     """Warn if there are too few rows for ``alpha``."""
-    if -math.inf in thresholds.values or thresholds.too_heavy_classes:  # or the curve stays unsorted
+    if -math.inf in thresholds.values or thresholds.too_heavy_classes:  # else leave the curve unsorted
         warnings.warn(str(guarantee_of(thresholds).warning), CalibrationWarning, stacklevel=stacklevel + 1)

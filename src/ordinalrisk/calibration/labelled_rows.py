@@ -30,7 +30,7 @@ def labelled_rows(
     number: int | None = None,
     **of_rows: Any,
 ) -> tuple[Batch, Classes]:
-    """Check rows with labels; the classes are found if they are not given."""
+    """Check rows with labels; infer the classes if they are not given."""
     stacklevel = 4 if number is None else 1 + level_of_caller()  # batches are read at different depths
     require_same_rows(stacklevel, proba=proba, y=y, **of_rows)
     matrix = as_matrix(proba)
@@ -43,7 +43,7 @@ def labelled_rows(
 
 
 def labelled_batches(spec: Spec, batches: Any) -> tuple[list[str], Classes, Iterator[Batch]]:
-    """Check batches of rows with labels one by one, the first at once; return its row options and classes."""
+    """Check labelled batches one by one, the first one now; return its row options, classes and batches."""
     if not isinstance(batches, Iterable) or isinstance(batches, str | bytes | Mapping | np.ndarray):
         raise ValueError(f"batches must be pairs (proba, y); got a {type(batches).__name__}.")
 

@@ -33,7 +33,7 @@ from ordinalrisk.inputs.labels import Classes
 from ordinalrisk.inputs.row_names import RowNames
 from ordinalrisk.inputs.weights import checked_class_ratios, exact_weights, row_weights, whole_weights
 
-_SEED_BITS = 53  # so that every reader of JSON has the same number
+_SEED_BITS = 53  # every reader of JSON represents such numbers exactly
 _ROWS_WORTH_A_CALL = 256  # with fewer rows in a stratum, the levels of all rows are computed at once
 
 
@@ -190,7 +190,7 @@ class LossSteps(Summary):
         return self.costs.stake(np.bincount(labels, minlength=len(self.classes)), weights)
 
     def _steps_by_stratum(self, batch: Batch, strata: Sequence[Any]) -> Iterator[Any]:
-        """Return the steps of each stratum: by a kernel for each, or from the levels of all rows if many."""
+        """Return the steps of each stratum, by a kernel for each or, if many, from the levels of all rows."""
         if len(strata) * _ROWS_WORTH_A_CALL > len(batch):
             number = np.empty(len(batch), np.int64)
             for i, (_, _, mine) in enumerate(strata):
@@ -282,7 +282,7 @@ class LossSteps(Summary):
         )
 
     def _with_needed_steps(self, stratum: Stratum, seed: int) -> Stratum:
-        """Return the stratum without its steps, or with its units in a random order, as bounds need them."""
+        """Return the stratum without its steps, or with shuffled units if a bound needs them."""
         if stratum.steps is None or not self.spec.promise.needs_steps(stratum.two_valued):
             return replace(stratum, steps=None)
         return replace(stratum, steps=stratum.steps.shuffled(seed))

@@ -1,6 +1,6 @@
 r"""Adjacent true classes that share a threshold, and classes for which nothing is promised.
 
-A pool ``P`` of classes has the promise that its rows have together,
+The promise for a pool ``P`` of classes is about its rows together,
 
 .. math:: E[\,L \mid y \in P\,] \le \alpha.
 
@@ -30,7 +30,7 @@ Pool = tuple[int, ...]
 
 
 class Pooling(NamedTuple):
-    """Which classes share a threshold: named pools, or pools by the number of rows; and those without any."""
+    """Which classes share a threshold (named pools, or pools by row counts), and which are exempt."""
 
     named: tuple[Pool, ...] = ()
     by_count: bool = False
@@ -72,9 +72,9 @@ class Pooling(NamedTuple):
     def pools(
         self, n_rows: Sequence[int], fewest: Callable[[Pool], int], stakes: Sequence[Fraction]
     ) -> list[Pool]:
-        """Return the pool of each class, beside a new row of that class; an exempt class is alone.
+        """Return the pool of each class for a new row of that class; an exempt class is alone.
 
-        ``n_rows`` counts the calibration rows of each class, and ``fewest`` are those that a pool needs.
+        ``n_rows`` counts the calibration rows of each class, and ``fewest`` is the number that a pool needs.
         Where ``alpha`` is a share, a row counts as its stake over the largest stake in the pool.
         """
         alone: list[Pool] = [(k,) for k in range(len(n_rows))]

@@ -91,7 +91,7 @@ def loss_budget(
 
 
 def allowed_risk(curve: RiskCurve, alpha: Fraction) -> Fraction:
-    """Return the risk that is allowed, in units of the loss: a share is one of ``B``."""
+    """Return the allowed risk in units of the loss; a share is a share of ``B``."""
     return alpha if curve.stake is None else alpha * curve.bound
 
 
@@ -166,11 +166,11 @@ class Promise(ABC):
 
     @abstractmethod
     def threshold(self, stratum: Stratum, alpha: Fraction) -> float:
-        """Return the largest threshold at which the promise is known to hold; infinite if it holds at all."""
+        """Return the largest threshold at which the promise is known to hold; infinite if it always holds."""
 
     @abstractmethod
     def rows_needed(self, stratum: Stratum, alpha: Fraction) -> int:
-        """Return the fewest independent units that can certify anything."""
+        """Return the fewest independent units that can certify ``alpha``."""
 
     def bound_for(self, two_valued: bool) -> str | None:
         """Return the name of the confidence bound for such losses, if the promise needs one."""
@@ -184,7 +184,7 @@ class Promise(ABC):
 
 @dataclass(frozen=True)
 class Expectation(Promise):
-    """The expected loss, over calibrations too, is at most ``alpha``."""
+    """The expected loss is at most ``alpha``, on average over calibrations."""
 
     measure: str | None = None
     delta = None
@@ -233,7 +233,7 @@ class HighProbability(Promise):
         if bound.budget is not None:
             lost = Fraction(
                 0
-            )  # by full sets, where alpha is a share: the sum of Z is that of losses and this
+            )  # the loss of full sets if alpha is a share: the sum of Z is the total loss plus this
             if curve.stake is not None:
                 lost, unit = share * (n - curve.stake / curve.bound), unit / share.denominator
             total = bound.budget(n, share, self._delta_of(bound, stratum), unit, stratum.two_valued)

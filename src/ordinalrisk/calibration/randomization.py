@@ -22,9 +22,9 @@ def randomized(
     alphas: Sequence[Fraction],
     coins: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the threshold of each row, moved just above its ties for as many rows as the budget allows.
+    """Return the threshold of each row; just above the tied level for as many rows as the budget allows.
 
-    The stratum of a row is -1 where it is not known; a coin is a random number from 0 to 1.
+    The stratum of a row is -1 if it is unknown; coins are random numbers from 0 to 1.
     """
     shares = [
         float(math.floor(share_beyond(curve, alpha) * 2**53)) / 2**53

@@ -14,16 +14,16 @@ from ordinalrisk.losses.cost_table import CostTable
 
 @dataclass(frozen=True)
 class Calibration:
-    """The strata with their risk curves, and what they were computed for."""
+    """The strata with their risk curves, and the setting that they were computed for."""
 
     costs: CostTable
     classes: Classes
     strata: Strata
     data_blake3: str  # a fingerprint of the rows
     unit: str = "row"  # what is exchangeable: "row" or "cluster"
-    shift: str | None = None  # the weights: "covariates" for those of rows, "labels" for those of classes
+    shift: str | None = None  # "covariates" with row weights, "labels" with class ratios
     class_ratios: tuple[Fraction, ...] | None = None
-    columns: ScoreColumns | None = None  # those of the rows, if they came from a file
-    more_alphas: tuple[Fraction, ...] = ()  # other risks around which a curve in windows is known
-    shuffle_seed: int | None = None  # of the order in which rows bet, if a bound needs an order
-    score_counts: BinCounts | None = None  # how certain the model was, of rows that are exchangeable
+    columns: ScoreColumns | None = None  # if the rows came from a file
+    more_alphas: tuple[Fraction, ...] = ()  # other risks near which a partial curve is known
+    shuffle_seed: int | None = None  # if a bound needs an order of the rows
+    score_counts: BinCounts | None = None  # the model's uncertainty, if rows are exchangeable

@@ -24,10 +24,10 @@ UNSEEN = ("error", "full")
 
 
 class RowKeys(NamedTuple):
-    """The options of rows that their thresholds depend on; None for those that the calibration lacks."""
+    """The values that the thresholds of rows depend on; None for options that the calibration lacks."""
 
     n_rows: int
-    groups: NDArray[np.int64] | None = None  # positions in those of the calibration, -1 for another group
+    groups: NDArray[np.int64] | None = None  # positions in the calibration's groups, -1 if unknown
     weights: NDArray[np.float64] | None = None
     coins: NDArray[np.float64] | None = None  # random numbers from 0 to 1
 
@@ -36,7 +36,7 @@ class RowKeys(NamedTuple):
 
 
 class Thresholds:
-    """The thresholds of the strata, each at its own risk, and from them those of rows and labels."""
+    """The threshold of each stratum, and the thresholds of rows and labels that follow from them."""
 
     def __init__(
         self,
@@ -62,13 +62,13 @@ class Thresholds:
             for (part, _), alpha, exempt in zip(self.pooled, alphas, self.exempt, strict=True)
         ]
         self.by_class: NDArray[np.float64] | None = (
-            None  # under label shift, that of a row of each true class
+            None  # under label shift: the threshold for each true class
         )
         if (ratios := calibration.class_ratios) is not None:
             curve = self._strata.parts[0].curve
             self.by_class = np.array([expectation_threshold(curve, alphas[0], ratio) for ratio in ratios])
         alike = self._strata.is_one and calibration.shift is None and not randomize
-        self.shared_threshold = self.values[0] if alike else None  # if it does not depend on the row
+        self.shared_threshold = self.values[0] if alike else None  # None if it depends on the row
 
     @property
     def too_heavy_classes(self) -> list[Any]:
@@ -86,7 +86,7 @@ class Thresholds:
         sample_weight: Any = None,
         random_state: Any = None,
     ) -> RowKeys:
-        """Check the options of rows; return those that their thresholds depend on."""
+        """Check the row options; return the values that thresholds depend on."""
         self.require_options(unseen_groups, random_state)
         self.require("groups", groups, self._strata.groups is not None)
         self.require("sample_weight", sample_weight, self.calibration.shift == "covariates")
@@ -109,7 +109,7 @@ class Thresholds:
             return self._strata.table(self.values) if self._strata.n_labels > 1 else self.values[0]
         group = np.zeros(rows.n_rows, np.int64) if rows.groups is None else rows.groups
         table = np.vstack([self._strata.table(self.values), np.full(self._strata.n_labels, -math.inf)])
-        thresholds = table[group]  # the last line of the table is for groups that are not known
+        thresholds = table[group]  # the last row of the table is for unknown groups
         if rows.coins is None:
             return thresholds
         curves = [part.curve for part in self._strata.parts]

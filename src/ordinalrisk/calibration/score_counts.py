@@ -1,8 +1,8 @@
-r"""How certain the model was of the calibration rows: counts that show whether the scores of new rows differ.
+r"""How uncertain the model was on the calibration rows, as counts to compare new rows with.
 
-The uncertainty of a row is one minus its largest probability. Rows that are exchangeable with new
-rows have counts, by narrow bins, that new rows can be compared with, whatever their order. Counts add up over
-batches, and no row can be read from them.
+The uncertainty of a row is one minus its largest probability. It is counted in narrow bins, if rows are
+exchangeable with new rows. Counts add up over batches, do not depend on the order of the rows, and reveal no
+single row.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def score_counts(proba: Any) -> BinCounts:
 
 
 def _score_counts_on_device(proba: torch.Tensor) -> BinCounts:
-    """Count as on the host, where the rows are; only the counts are copied."""
+    """Count on the device, as on the host; copy only the counts."""
     import torch
 
     below_one = float(np.nextafter(1.0, 0.0))
@@ -92,7 +92,7 @@ def _lower_ends() -> NDArray[np.float64]:
 
 
 class ScoreCounts(Summary):
-    """The counts of rows by how certain the model was of them."""
+    """The number of rows in each bin of uncertainty."""
 
     def __init__(self) -> None:
         self.counts = no_counts()
@@ -118,7 +118,7 @@ def why_not_compared(calibration: Calibration) -> str | None:
 
 
 def difference(calibrated: BinCounts, new: BinCounts) -> str | None:
-    """Say in two sentences how the scores of new rows differ, if they do by a lot and not by chance."""
+    """Describe how the scores of new rows differ, if the difference is large and not due to chance."""
     if two_sample_p_value(calibrated, new) >= _SURPRISING or distance_of(calibrated, new) < _LARGE:
         return None
     before, now = (f"{100 * (1 - mean_uncertainty(counts)):.3g} %" for counts in (calibrated, new))

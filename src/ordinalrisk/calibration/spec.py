@@ -127,7 +127,7 @@ class Spec:
         return [self.checked_alpha(as_fraction(risk, "alpha"), costs) for risk in risks]
 
     def largest_alpha(self, costs: CostTable) -> Fraction:
-        """Return what ``alpha`` is compared with: the largest loss, or 1 if it is a share."""
+        """Return the upper limit of ``alpha``: the largest loss, or 1 if ``alpha`` is a share."""
         return Fraction(1) if self.relative else costs.bound
 
     def checked_alpha(self, alpha: Fraction, costs: CostTable) -> Fraction:
@@ -156,7 +156,7 @@ class Spec:
         )
 
     def warn_if_unlikely(self, stacklevel: int) -> None:
-        """Warn if ``delta`` looks like a confidence."""
+        """Warn if ``delta`` looks like a confidence level, such as 0.95."""
         if self.delta is not None and (delta := as_fraction(self.delta)) > Fraction(1, 2):
             rest = decimal_text(1 - delta)
             warnings.warn(
@@ -168,7 +168,7 @@ class Spec:
 
 
 def _checked_names(names: Any, parameter: str) -> tuple[Any, ...]:
-    """Return distinct labels, or refuse what is no sequence of them."""
+    """Return the labels; raise an error unless they are a sequence of distinct labels."""
     if names is None:
         return ()
     if isinstance(names, str | Mapping) or not isinstance(names, Iterable):

@@ -1,5 +1,5 @@
-"""Checks of calibration rows: scores, labels and sets that their user can hardly have meant.
+"""Checks of calibration rows: warnings about scores, labels and sets that look like mistakes.
 
-What a warning needs to know of the rows, how sure it must be and what it says belong here. A check never
-changes a calibration. What is wrong for certain is an error and belongs to ``inputs``.
+The data, the evidence and the text of each warning belong here. A check never changes a calibration. Certain
+mistakes are errors and belong to ``inputs``.
 """

@@ -1,12 +1,12 @@
-r"""How sure a check must be: it may be wrong about one calibration in a thousand.
+r"""Significance tests for checks: a false warning for at most one calibration in a thousand.
 
-For losses that differ by :math:`d_i` in ``[-1, 1]`` a bet on :math:`E[d] > 0` ends, on average, with at most
-what it began with unless it is right:
+Bets test whether differences :math:`d_i` in ``[-1, 1]`` have a positive mean. If they have not, the wealth
+does not grow on average:
 
 .. math:: W = \prod_{i=1}^n (1 + \lambda d_i), \quad E[W] \le 1 \text{ if } E[d] \le 0.
 
-So :math:`W \ge 1000` has a probability of at most 1/1000 for any number of rows (Markov's inequality).
-Several stakes :math:`\lambda` share the money.
+So :math:`W \ge 1000` has a probability of at most 1/1000 for any number of rows (Markov's inequality). The
+initial wealth is split between several stakes :math:`\lambda`.
 
 References
 ----------
@@ -28,9 +28,9 @@ _STAKES = (0.05, 0.1, 0.2, 0.4, 0.7)
 
 
 def is_positive(differences: NDArray[np.float64], n_tried: float = 1.0) -> bool:
-    """Return whether the mean of independent values in ``[-1, 1]`` is positive beyond doubt.
+    """Return whether the mean of independent values in ``[-1, 1]`` is significantly positive.
 
-    ``n_tried`` is the number of such questions of which the best answer is taken.
+    ``n_tried`` is the number of alternatives of which the best is tested.
 
     Examples
     --------
@@ -46,11 +46,11 @@ def is_positive(differences: NDArray[np.float64], n_tried: float = 1.0) -> bool:
 
 
 def is_rarer(n_found: int, n_rows: int, share: Fraction, n_tried: int = 1) -> bool:
-    r"""Return whether so few of the rows show that the share is smaller than ``share``.
+    r"""Return whether ``n_found`` of ``n_rows`` is significantly less than ``share``.
 
-    With the divergence :math:`D` of the share found from ``share``, their probability is between
-    :math:`e^{-nD} / \sqrt{8 n \hat p (1 - \hat p)}` and :math:`e^{-nD}`. Where that decides, which is nearly
-    always, the exact test and its library are not needed.
+    With the divergence :math:`D` of the observed share from ``share``, the p-value is between
+    :math:`e^{-nD} / \sqrt{8 n \hat p (1 - \hat p)}` and :math:`e^{-nD}`. These bounds nearly always decide,
+    so that the exact test and its library are not needed.
 
     Examples
     --------
@@ -71,5 +71,5 @@ def is_rarer(n_found: int, n_rows: int, share: Fraction, n_tried: int = 1) -> bo
 
 
 def is_more_common(n_found: int, n_rows: int, share: Fraction) -> bool:
-    """Return whether so many of the rows show that the share is larger than ``share``."""
+    """Return whether ``n_found`` of ``n_rows`` is significantly more than ``share``."""
     return n_rows > 0 and is_rarer(n_rows - n_found, n_rows, 1 - share)

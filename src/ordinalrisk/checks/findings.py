@@ -30,13 +30,13 @@ def rows_to_check(n_classes: int) -> ScatteredRows:
 
 
 def warn_of_findings(spec: Spec, own: Predictor, sample: ScatteredRows | None, stacklevel: int) -> None:
-    """Warn of everything that looks wrong with a calibration, if its rows are to be checked."""
+    """Warn of everything that looks wrong with a calibration; ``sample`` is None if checks are off."""
     for sentences in [] if sample is None else findings(spec, own, sample):
         warnings.warn(sentences, CalibrationWarning, stacklevel=stacklevel + 1)
 
 
 def findings(spec: Spec, own: Predictor, sample: ScatteredRows) -> list[str]:
-    """Return a few sentences for each thing that looks wrong with a calibration; ``own`` are its sets."""
+    """Return a few sentences for each thing that looks wrong; ``own`` predicts the calibration's sets."""
     calibration = own.calibration
     rows = _one_of_each_cluster(sample.drawn())
     scored = ScoredRows.of(rows, calibration.classes)
@@ -44,12 +44,12 @@ def findings(spec: Spec, own: Predictor, sample: ScatteredRows) -> list[str]:
     affordable = max(alphas) * (_mean_stake(calibration, rows) if spec.relative else 1)
     about_scores = [*score_warnings(scored), *tie_warnings(scored, calibration.costs, affordable)]
     about_sets = class_warnings(spec, own, rows, sampled=not sample.whole)
-    # with scores that do not fit the labels, what the sets miss follows from that
+    # scores that do not fit the labels explain what the sets miss
     return [*_alpha_warnings(spec, calibration, alphas), *(about_scores or about_sets)]
 
 
 def _mean_stake(calibration: Calibration, rows: Batch) -> Fraction:
-    """Return the mean of what rows can lose."""
+    """Return the mean of the largest loss of each row."""
     costs = calibration.costs
     class_rows = np.bincount(rows.labels, minlength=len(calibration.classes))
     return costs.stake(class_rows) * costs.unit / len(rows)

@@ -4,7 +4,7 @@ r"""How well scores fit labels: the ranked probability score, and that of the la
 
     \mathrm{RPS}(p, y) = \frac{1}{K - 1} \sum_{j < K - 1} \left( \sum_{i \le j} p_i - 1[y \le j] \right)^2
 
-It lies between 0 (sure and right) and 1, and knows that labels are ordered.
+It lies between 0 (certain and right) and 1, and respects the order of the labels.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Labels = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """Scores with known labels; the columns are in the order of the classes, or should be."""
+    """Scores with known labels; the columns should be in the order of the classes."""
 
     proba: Floats
     labels: Labels
@@ -54,7 +54,7 @@ class ScoredRows:
 
     @cached_property
     def of_shares(self) -> Floats:
-        """The score that the label shares of the other rows have on each row."""
+        """The score of each row if the label shares of the other rows were its prediction."""
         n, at_most = len(self), np.cumsum(self.counts[:-1])
         below = np.append(0, np.cumsum((at_most / (n - 1)) ** 2))  # the row itself is not counted
         above = np.append(np.cumsum((((n - at_most) / (n - 1)) ** 2)[::-1])[::-1], 0)

@@ -1,4 +1,4 @@
-"""Classes that sets miss far more often than their user can expect from ``alpha`` and the weights."""
+"""Classes that sets miss far more often than users would expect from ``alpha`` and the weights."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WHY_RARE = (
     " alpha limits the mean loss of all rows together, so a class that is rare or weighs little can be "
     "missed nearly always."
 )
-_MORE, _LEAST_HARM = 1.5, 0.02  # times the misses without weights, and more by this share of the class
+_MORE, _LEAST_HARM = 1.5, 0.02  # times the misses without weights, plus this share of the class
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class _Class:
 def class_warnings(spec: Spec, own: Predictor, rows: Batch, *, sampled: bool) -> Iterator[str]:
     """Say which classes are covered less than half as often as ``1 - alpha``, and which weights hurt.
 
-    A loss by distance does not count covered rows, and weights of a shift count rows of another population:
-    neither is checked.
+    Losses by distance and calibrations for a shifted population are not checked: they promise no coverage of
+    these rows.
     """
     calibration = own.calibration
     costs, K = calibration.costs, len(calibration.classes)

@@ -15,7 +15,7 @@ from ordinalrisk.losses.cost_table import CostTable
 
 _FEWEST_ROWS = 20
 _WORSE = 1.05  # less is harmless
-_GOOD = 0.6  # of the score of the shares: then no order is far better
+_GOOD = 0.6  # of the score of the label shares; below it, no other order is far better
 _FAR_BETTER = 0.7  # of the score of the order that was given
 _ALMOST_AS_GOOD = 1.02
 _MOST_CLASSES_TO_ORDER = 30
@@ -25,7 +25,7 @@ _SHUFFLED = -3.0  # standard deviations
 
 
 def score_warnings(rows: ScoredRows) -> Iterator[str]:
-    """Say whether scores and labels are unlike each other, and why that may be."""
+    """Warn if the scores do not fit the labels, with a likely cause."""
     if len(rows) < _FEWEST_ROWS or np.count_nonzero(rows.counts) < 2:
         return
     mine, of_shares = rows.scores.mean(), rows.of_shares.mean()
@@ -43,7 +43,7 @@ def score_warnings(rows: ScoredRows) -> Iterator[str]:
 
 
 def _other_labels(rows: ScoredRows) -> str:
-    """Say so if labels that count from another number would fit far better."""
+    """Say so if labels shifted by one would fit far better."""
     K, names = rows.n_classes, rows.classes.tolist()
     for by, absent, words in ((-1, 0, "one too high"), (1, K - 1, "one too low")):
         if K < 3 or rows.counts[absent]:
@@ -104,7 +104,7 @@ def _usual_orders(rows: ScoredRows) -> Iterator[tuple[str, Labels]]:
 
 
 def _best_order(rows: ScoredRows) -> Labels | None:
-    """Return the order of the columns under which the labels are most likely, if classes are few."""
+    """Return the order of the columns under which the labels are most likely; None with many classes."""
     K = rows.n_classes
     if K > _MOST_CLASSES_TO_ORDER:
         return None
@@ -137,7 +137,7 @@ def _no_order(rows: ScoredRows) -> str:
 
 
 def _distance_from_shuffled(rows: ScoredRows) -> float:
-    """Return how the mean score compares with those after shuffling the labels, in standard deviations.
+    """Return how far the mean score is from its mean over shuffled labels, in standard deviations.
 
     The mean and the deviation over all shuffles are exact (Hoeffding 1951).
     """
@@ -150,10 +150,10 @@ def _distance_from_shuffled(rows: ScoredRows) -> float:
 
 
 def tie_warnings(rows: ScoredRows, costs: CostTable, alpha: Fraction) -> Iterator[str]:
-    """Say so if the true class so often shares the smallest score that sets must hold nearly all labels.
+    """Warn if the true class ties for the smallest score so often that sets include nearly all labels.
 
-    To cover such a row, a set needs all labels that share the score. That is so for losses by class alone: a
-    distance can be small without the true class.
+    To cover such a row, a set needs all tied labels. Only losses by class are checked: a distance can be
+    small even if the true class is missed.
     """
     K = rows.n_classes
     if K < 3 or len(rows) < _FEWEST_ROWS or not all(costs.two_valued(k) for k in range(K)):

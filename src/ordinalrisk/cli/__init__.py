@@ -1,6 +1,6 @@
 """The command line: parse, call the library, print.
 
-What is heavy is imported by the command that needs it, so that ``--help`` and ``--version`` answer at once.
+Each command imports heavy packages itself, so that ``--help`` and ``--version`` answer at once.
 """
 
 from __future__ import annotations
@@ -66,5 +66,5 @@ def main(
 
 
 def run() -> None:
-    """The installed command."""
+    """Run the installed command."""
     terminal.run(app, "ordinalrisk")

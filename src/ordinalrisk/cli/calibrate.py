@@ -127,8 +127,8 @@ def calibrate(
 ) -> None:
     """Find the exact threshold on rows with known labels, and save it.
 
-    The rows must be ones that the model was not trained on. Columns that are not named are guessed where
-    that is obvious, and the guess is said.
+    Use rows that the model was not trained on. Columns that you do not name are inferred if they are obvious,
+    and a note says so.
 
     \b
     Examples:
@@ -233,7 +233,7 @@ def calibrate(
 
 
 def _confidence(delta: str | None, bound: str, random_state: int | None) -> dict[str, Any]:
-    """Check the parameters of a guarantee that holds with probability 1 - delta; none without a delta."""
+    """Check the parameters of a guarantee with probability 1 - delta; return none without delta."""
     from ordinalrisk.calibration.confidence_bounds import checked_bound, checked_delta
 
     if delta is None:
@@ -257,7 +257,7 @@ def _in_options() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        if type(error) is not ValueError or "`" in str(error):  # files and clusters have their own words
+        if type(error) is not ValueError or "`" in str(error):  # files and clusters name options
             raise
         raise ValueError(in_options(error)) from None
 

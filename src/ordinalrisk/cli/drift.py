@@ -1,4 +1,4 @@
-"""``ordinalrisk drift``: without labels, whether new rows have other scores than the calibration rows."""
+"""``ordinalrisk drift``: test, without labels, whether scores differ from those of the calibration rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DELTA = "0.01"
 
 
 def drift(
-    state: Annotated[str, typer.Argument(metavar="STATE", help="What is known so far; made if absent.")],
+    state: Annotated[str, typer.Argument(metavar="STATE", help="State file; created if it does not exist.")],
     calibration: options.CalibrationFile,
     new: Annotated[str, typer.Argument(metavar="MONTH", help="File with scores, or -.")],
     delta: Annotated[
@@ -39,10 +39,10 @@ def drift(
 ) -> None:
     """Watch whether new rows have other scores than the calibration rows; no labels are needed.
 
-    It looks at how certain the model is of each row. Give it each file of rows once, in the order of time.
-    The state is resumed and replaced, whole or not at all; one process at a time may use it. However often it
-    is asked, the probability of a false alarm is at most D. Exit code 3 is the alarm: the guarantee may no
-    longer hold. Whether the risk has grown is what monitor finds, once labels are known.
+    The test looks at how certain the model is of each row. Pass each file once, in the order of time. Each
+    call updates the state file; one process at a time can use it. Over all calls, the probability of a false
+    alarm is at most D. Exit code 3 is the alarm: the guarantee may no longer hold. Once labels are known,
+    monitor tests whether the risk has grown.
 
     \b
     Examples:

@@ -44,14 +44,14 @@ def evaluate(
 ) -> None:
     """Compare the loss on rows with known labels with what was guaranteed.
 
-    Where groups, true classes or clusters have a guarantee of their own, so does each line of a table. What
-    counts is the loss that the guarantee is about: with clusters the mean of their means, with weights the
-    weighted mean. With weights, the test rows must be drawn like the calibration rows, not from the new
-    population: that would weight them twice.
+    If groups or true classes have guarantees of their own, a table shows one line for each. The loss is the
+    one that the guarantee is about: with clusters the mean of the cluster means, with weights the weighted
+    mean. With weights, the test rows must be drawn like the calibration rows, not from the new population:
+    that would weight them twice.
 
     The verdict is green if the rows agree with the guarantee and no class, group or size of sets is far off:
     covered less than half as often as promised, by more than chance explains. It is red if the rows disagree
-    with the guarantee, and amber otherwise, also if nothing is learned from them.
+    with the guarantee, and amber otherwise, also if the rows show nothing.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``ordinalrisk monitor``: month after month, whether a calibration still keeps its promise."""
+"""``ordinalrisk monitor``: test, file after file, whether a calibration still keeps its promise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DELTA = "0.05"
 
 
 def monitor(
-    state: Annotated[str, typer.Argument(metavar="STATE", help="What is known so far; made if absent.")],
+    state: Annotated[str, typer.Argument(metavar="STATE", help="State file; created if it does not exist.")],
     calibration: options.CalibrationFile,
     new: Annotated[str, typer.Argument(metavar="MONTH", help="File with scores and known labels, or -.")],
     alpha: Annotated[
@@ -49,10 +49,10 @@ def monitor(
 ) -> None:
     """Watch whether the risk stays within alpha on new rows with known labels.
 
-    Give it each file of rows once, in the order of time; it knows files again by their rows. Labels may come
-    late: a file can hold rows of earlier months, as long as it is chance which labels come late. The state is
-    resumed and replaced, whole or not at all; one process at a time may use it. However often it is asked,
-    the probability of a false alarm is at most D. Exit code 3 is the alarm.
+    Pass each file once, in the order of time; a file that comes twice is refused. Labels may come late: a
+    file can have rows of earlier months, as long as labels are late at random. Each call updates the state
+    file; one process at a time can use it. Over all calls, the probability of a false alarm is at most D.
+    Exit code 3 is the alarm.
 
     If the calibration is by cluster, a cluster counts once, with the mean loss of its rows: one call must
     have all its rows.
@@ -137,7 +137,7 @@ def _begun(controller: RiskController, alpha: str | None, delta: str | None) -> 
     try:
         return RiskMonitor(controller.loss, risk, false_alarms, controller.classes_)
     except ValueError as error:
-        terminal.fail(f"--{error}")  # alpha or delta, whose name comes first
+        terminal.fail(f"--{error}")  # the error begins with alpha or delta
 
 
 def _resumed(
@@ -195,7 +195,7 @@ def _in_words(watching: RiskMonitor, before: int, unit: str) -> str:
 
 
 def _recently(watching: RiskMonitor, unit: str) -> str:
-    """Say what the loss is now, and since when."""
+    """Describe the recent loss, and since when it has been high."""
     rose, recent = watching.rise_row_, min(watching.n_rows_, 500)
     last = "" if recent == watching.n_rows_ else f", of the last {recent:,} {watching.recent_risk_:.4g}"
     if rose is None:

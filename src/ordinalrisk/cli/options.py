@@ -1,4 +1,4 @@
-"""The options that commands on files share, and what their text means."""
+"""The options that commands on files share, and how to parse them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class UnseenGroups(StrEnum):
-    """What rows of a group without calibration rows get."""
+    """What to predict for groups without calibration rows."""
 
     error = "error"
     full = "full"
@@ -67,7 +67,7 @@ Logits = Annotated[
     ),
 ]
 Rescale = Annotated[
-    bool, typer.Option("--rescale", help="Divide each row of scores by its sum: rounded ones, counts.")
+    bool, typer.Option("--rescale", help="Divide each row of scores by its sum (rounded scores, counts).")
 ]
 ClassNames = Annotated[
     str | None, typer.Option(metavar="NAMES", help="The labels in order: None,Mild,Severe.")
@@ -123,7 +123,7 @@ OutputFormat = Annotated[
 
 
 class Command(TyperCommand):
-    """A command with the library's growth rules, losses and bounds in its help, imported only to show it."""
+    """A command whose help lists growth rules, losses and bounds, which are imported only for the help."""
 
     def format_help(self, *arguments: Any) -> None:
         for parameter in self.params:
@@ -176,7 +176,7 @@ def require_format(out: Path | StoredFile, output_format: Format | None) -> None
 def loaded(
     path: Path | StoredFile, key: Path | None, random_state: int | None, *, needs_seed: bool = True
 ) -> RiskController:
-    """Load a calibration; if it is randomized, predictions need a seed, else there must be none."""
+    """Load a calibration; require a seed if it is randomized, and none otherwise."""
     from ordinalrisk.controller import RiskController
     from ordinalrisk.saving.signing import public_key
 
@@ -218,7 +218,7 @@ def _require_key(option: str, read: Callable[[Path], Any], key: Path) -> None:
 
 
 def names(text: str | None) -> list[Any] | None:
-    """Labels separated by commas: whole numbers if all are."""
+    """Read labels separated by commas; as whole numbers if all are."""
     if text is None:
         return None
     parts = _split(text, "--classes", "None,Mild,Severe")
@@ -363,7 +363,7 @@ def table_loss(path: Path, classes: Sequence[Any], normalize: bool = True) -> Co
 
 
 def _costs_in(path: Path, classes: Sequence[Any]) -> list[list[Number]]:
-    """Read numbers alone, or with the classes as the first row, the first column or both."""
+    """Read a cost table, with or without the classes as its first row or column."""
     from ordinalrisk.inputs.numbers import as_number, is_written_as_number, require_class_count
 
     require_class_count(len(classes))

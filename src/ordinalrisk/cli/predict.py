@@ -57,10 +57,10 @@ def predict(
 ) -> None:
     """Write the prediction set of each row of a file.
 
-    The output has the columns that are kept and lower, upper (labels) and size. Score columns are found by
-    the names that they had when calibrating, in whatever order they stand, and so are groups and weights.
-    Files of any size are streamed. With several files or a cluster, --out is a folder with an output for each
-    file, and _ordinalrisk.json there lists them when all are written. If you run it again, they are replaced.
+    The output has the kept columns, then lower and upper (labels) and size. Columns of scores, groups and
+    weights are found by their names at calibration, in any order. Files of any size are streamed. With
+    several files or a cluster, --out is a folder with one output per file, and _ordinalrisk.json, which lists
+    them once all are written. A second run replaces them.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``ordinalrisk report``: one page that people look at, from a calibration and rows with known labels."""
+"""``ordinalrisk report``: one HTML page about a calibration, from rows with known labels."""
 
 from __future__ import annotations
 

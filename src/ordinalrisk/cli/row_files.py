@@ -18,7 +18,7 @@ def require_installed(purpose: str, *packages: str, extra: str) -> None:
 
 
 def named(patterns: Sequence[str], cluster: str | None = None) -> list[str]:
-    """Return the files that arguments and patterns name, and find out at once what can't be read."""
+    """Return the files that arguments and patterns name; fail early if they can't be read."""
     require_installed("files are read with", "pyarrow", extra="files")
     if cluster is not None:
         _require_cluster(patterns, cluster)
@@ -44,7 +44,7 @@ def _require_cluster(patterns: Sequence[str], cluster: str) -> None:
 def working_on(
     places: Sequence[str], description: str, cluster: str | None = None
 ) -> Iterator[Callable[[int, float], None]]:
-    """Show a bar while files are read; say in one line what is wrong with them or with the cluster."""
+    """Show a progress bar while files are read; report errors of files or the cluster in one line."""
     some = f"{description} {len(places):,} files" if len(places) > 1 or cluster is not None else description
     cluster_errors = nullcontext() if cluster is None else _cluster_error_is_one_line(code=1)
     with terminal.bad_data_is_one_line(), cluster_errors, terminal.file_progress(some) as progress:

@@ -1,4 +1,4 @@
-"""State files, which commands resume and replace: one process at a time, each file of rows once."""
+"""State files that commands update: one process at a time, each file of rows once."""
 
 from __future__ import annotations
 

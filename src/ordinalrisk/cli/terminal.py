@@ -44,7 +44,7 @@ def printer(to_error: bool = False) -> Console:
 
     class Printer(Console):
         def on_broken_pipe(self) -> NoReturn:
-            raise BrokenPipeError  # its own way is exit code 1, which stands for bad data
+            raise BrokenPipeError  # rich would exit with code 1, which means bad data here
 
     return Printer(highlight=False, markup=False, emoji=False, soft_wrap=True, stderr=to_error)
 
@@ -161,7 +161,7 @@ def require_trials_and_seed(trials: int, random_state: int) -> None:
 
 
 def require_writable(folder: Path) -> None:
-    """Make the folder; before the work, not after it, fail if nothing can be written there."""
+    """Make the folder; fail before the work if nothing can be written there."""
     if folder.is_file():
         fail(f"--out: {folder} is a file, not a folder.")
     with writing_to(folder):
@@ -198,7 +198,7 @@ def _is_same(path: Path | StoredFile, read: Path | StoredFile) -> bool:
 
 
 def _require_storable(file: StoredFile, option: str) -> None:
-    """Try to store something, since not every storage can be asked whether that is allowed."""
+    """Write a trial file, because not every storage can tell whether writing is allowed."""
     from ordinalrisk.files.atomic import temporary_beside
 
     if str(file).endswith("/") or file.is_dir():
@@ -222,7 +222,7 @@ def writing_to(path: Path | StoredFile, option: str = "--out") -> Iterator[None]
 
 
 def stoppable(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """Make a command end in one line if it is interrupted, and silently if nobody reads its output."""
+    """End a command with one line if it is interrupted, and silently if its output is closed."""
 
     @wraps(command)
     def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
@@ -243,14 +243,14 @@ def stoppable(command: Callable[Parameters, None]) -> Callable[Parameters, None]
 
 
 def discard_output() -> None:
-    """Drop what standard output did not take: Python would try to flush it again at the end."""
+    """Drop unwritten output, which Python would try to flush again at the end."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
 def bad_data_is_one_line() -> Iterator[None]:
-    """Turn what is wrong with a file into one line and exit code 1, with parameters into exit code 2."""
+    """Turn errors of files into one line and exit code 1, errors of parameters into exit code 2."""
     try:
         yield
     except ValueError as error:
@@ -264,18 +264,18 @@ def note(sentence: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Spell out control characters: names and labels are data, and may hold anything."""
+    """Escape control characters, because names and labels can contain anything."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def fail(message: str, code: int = 2) -> NoReturn:
-    """Say what is wrong on standard error, and end: 2 is for a wrong option, 1 for a wrong file."""
+    """Print an error and exit: with code 2 for a wrong option, 1 for a wrong file."""
     typer.echo(f"Error: {printable(redacted(message))}", err=True)
     raise typer.Exit(code)
 
 
 def run(app: Any, name: str) -> NoReturn:
-    """Run a command line, with errors of usage on one line."""
+    """Run a command line; print usage errors on one line."""
     try:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except OSError as error:

@@ -1,5 +1,5 @@
 """Total loss by threshold: the steps of each loss, the risk curve, the strata that have their own.
 
-Exact sums of losses belong here: in memory, on a GPU, or in parts that only answer questions. ``alpha`` and
-the budgets for a total belong to ``calibration``.
+Exact sums of losses belong here: in memory, on a GPU, or in parts that stay on other machines. ``alpha`` and
+budgets belong to ``calibration``.
 """

@@ -98,7 +98,7 @@ def windows_around(
 
 
 def _margin(budget: int, largest: int) -> int:
-    """Return how far around the budget steps are kept: about how far the total loss of other rows can be."""
+    """Return how far around the budget to keep steps: about how much the total of other rows can differ."""
     return min(_SPREAD * math.isqrt(budget * largest), _WIDEST)
 
 
@@ -141,7 +141,7 @@ def _find(
 def _drawn_evenly(
     parts: RemoteParts, n_steps: Mapping[Key, int], samples: Mapping[Key, Sample], checksum: int
 ) -> dict[tuple[Key, int], Sample]:
-    """Sample again the strata with a poor first sample, as when most of their steps lie in one part."""
+    """Sample strata again if the first sample is poor, for example with most steps in one part."""
     total, draws = sum(n_steps.values()), dict[tuple[Key, int], Draw]()
     for key, n in n_steps.items():
         share = min(1.0, max(SAMPLED / total, SAMPLED_OF_STRATUM / n))
@@ -218,7 +218,7 @@ class _Search:
         return Question(self.edges, ())
 
     def learn(self, question: Question, answer: Answer) -> None:
-        """Keep the window if the answer holds it, else narrow the bracket.
+        """Keep the window if the answer contains it, else narrow the bracket.
 
         The question combines those of this search and of others for the same stratum.
         """
@@ -268,7 +268,7 @@ def _distinct(levels: NDArray[np.float64], weights: NDArray[np.float64]) -> floa
 
 
 def _spread_over(n: int, middle: int) -> NDArray[np.int64]:
-    """Return some of ``n`` positions, half of them as close to the middle as the error of a sample."""
+    """Return some of ``n`` positions, half of them within a sampling error of the middle."""
     near = middle + np.arange(-_EDGES // 2, _EDGES // 2) * max(math.isqrt(n) // 32, 1)
     everywhere = np.linspace(0, n - 1, _EDGES).astype(np.int64)
     return np.unique(np.clip(np.concatenate([near, everywhere]), 0, n - 1))
@@ -285,7 +285,7 @@ def _together(questions: Sequence[Question]) -> Question:
 
 
 def _adjoining_windows_merged(windows: Sequence[Window]) -> tuple[Window, ...]:
-    """Join windows that overlap or touch; return them in ascending order."""
+    """Merge windows that overlap or touch; return them in ascending order."""
     merged: list[Window] = []
     for window in sorted(windows, key=lambda each: each.below):
         if merged and window.below <= merged[-1].totals[-1]:

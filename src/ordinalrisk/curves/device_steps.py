@@ -1,7 +1,7 @@
 """The steps of the calibration losses on a GPU.
 
-As on the host, the first threshold is selected and the steps are sorted only for more. What comes to the host
-is single numbers, and the curve when somebody looks at it.
+As on the host, the first query selects a threshold and the second one sorts the steps. Only single numbers
+are copied to the host, and the curve if it is requested.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NEAR = 1 << 10
 class DeviceSteps:
     """Levels at which the loss of a row steps up, in any order, and the sizes of the steps in units.
 
-    All is as in :class:`~ordinalrisk.curves.steps.Steps`, but in tensors. The total has fewer than 64 bits.
+    The same as :class:`~ordinalrisk.curves.steps.Steps`, in tensors. The total has fewer than 64 bits.
     """
 
     at: torch.Tensor
@@ -55,7 +55,7 @@ class DeviceSteps:
 
     @classmethod
     def concatenated(cls, parts: Sequence[Any]) -> Any:
-        """Join the steps of several parts where they are, or on the host unless all are on one device."""
+        """Concatenate the steps of several parts: on their device if they share one, else on the host."""
         import torch
 
         largest = max(part.largest for part in parts)
@@ -162,7 +162,7 @@ class DeviceSteps:
 
 
 def concatenated_steps(parts: Sequence[Any]) -> Any:
-    """Join the steps of several parts, on a device if all of them are there; a single one is unchanged."""
+    """Concatenate the steps of several parts, on their device if they share one; keep a single part."""
     if len(parts) > 1 and all(isinstance(part, DeviceSteps) for part in parts):
         return DeviceSteps.concatenated(parts)
     return Steps.concatenated(parts)

@@ -61,7 +61,7 @@ def _narrowed(values: NDArray[Any]) -> NDArray[Any]:
 class Sizes:
     """The numbers of rows, steps and units of each stratum, and of rows of each true class.
 
-    ``stakes`` is the most that the rows of each stratum can lose together, in units, where it counts.
+    ``stakes`` is the most that the rows of each stratum can lose together, in units, if ``alpha`` is a share.
     """
 
     rows: dict[Key, int]
@@ -152,7 +152,7 @@ class Answers:
 
 
 class Question(NamedTuple):
-    """Count what is below each of the edges, ascending levels, and sum by level what is in the brackets."""
+    """Count the steps below each edge (ascending levels), and sum those in the brackets by level."""
 
     edges: NDArray[np.float64]
     brackets: tuple[tuple[float, float], ...]

@@ -15,7 +15,7 @@ from ordinalrisk.curves.steps import Steps
 from ordinalrisk.curves.windows import NotKnownError, OrderedSteps, Window
 
 AnySteps = Steps | DeviceSteps | OrderedSteps
-"""What a risk curve is made from; each finds one level, and gives its steps in order."""
+"""What a risk curve is made from: each type finds one level, or sorts its steps."""
 
 
 class RiskCurve:
@@ -106,7 +106,7 @@ class RiskCurve:
         Returns
         -------
         RiskCurve
-            The curve, with equal levels joined.
+            The curve, with equal levels merged.
 
         Examples
         --------
@@ -190,8 +190,8 @@ class RiskCurve:
         Returns
         -------
         float
-            In units of the loss; the weighted mean if rows have weights. As a share of what all rows can lose
-            if ``alpha`` is one.
+            In units of the loss; the weighted mean if rows have weights. As a share of what all rows can
+            lose, if ``alpha`` is a share.
 
         Examples
         --------

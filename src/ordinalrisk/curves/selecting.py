@@ -1,7 +1,7 @@
-"""Select the level at which a total exceeds a budget, without sorting, whatever library the arrays are of.
+"""Select the level at which a total exceeds a budget, without sorting, for arrays of any library.
 
-A sorted sample suggests two levels that the wanted one is probably between. Exact totals below them say where
-it is, and only the steps there are looked at again.
+A sorted sample suggests two levels that probably bracket the wanted one. Exact totals below them show where
+it is, and only the steps there are searched again.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ class Selectable(Protocol):
 
     @property
     def few(self) -> int:
-        """How many steps are sorted at once; a sample has as many."""
+        """The size of a sample, and the most steps to sort at once."""
 
     @property
     def near(self) -> int:
-        """How many places a total of the sample may be off by."""
+        """By how many places a position in the sample may be off."""
 
     @property
     def total(self) -> int:
@@ -33,7 +33,7 @@ class Selectable(Protocol):
         """Return the units of the steps that a mask chooses."""
 
     def around(self, budget: int, near: int) -> tuple[float, float]:
-        """Return two levels that the one at which the total exceeds the budget is probably between."""
+        """Return two levels that probably bracket the one at which the total exceeds the budget."""
 
     def level_in_order(self, budget: int) -> float:
         """Return the level at which the total exceeds the budget, by sorting."""

@@ -48,7 +48,7 @@ class Steps:
 
     @classmethod
     def concatenated(cls, parts: Sequence[Any]) -> Any:
-        """Join the steps of several parts on the host; return a single part unchanged."""
+        """Concatenate the steps of several parts on the host; return a single part unchanged."""
         if len(parts) == 1:
             return parts[0]
         parts = [part if isinstance(part, Steps) else part.on_host() for part in parts]
@@ -146,7 +146,7 @@ class Steps:
 
 
 def cost_of_each_miss(units: NDArray[Any]) -> int | None:
-    """Return what a miss costs, if each costs the same, so that every step is as large."""
+    """Return the cost of a miss if all misses cost the same, else None."""
     costs = units[units > 0]
     return int(costs[0]) if (costs == costs[0]).all() else None
 

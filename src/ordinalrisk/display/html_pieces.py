@@ -1,4 +1,4 @@
-"""Small pieces of HTML for notebooks, which stand by themselves.
+"""Small self-contained pieces of HTML for notebooks.
 
 Styles are inline and take the colour of the text around them, so that they fit light and dark pages. All text
 from data is escaped: a class may be called ``<script>``.
@@ -54,7 +54,7 @@ def more(n: int) -> str:
 
 
 def text(whole: str, longest: int = LONGEST_TEXT, hover: str = "") -> str:
-    """Escape a text; where it is cut short, the pointer shows all of it."""
+    """Escape a text; if it is shortened, a tooltip shows all of it."""
     shown = whole if len(whole) <= longest else f"{whole[:longest]}…"
     hover = hover or whole
     return escape(shown) if shown == hover else f'<span title="{escape(hover)}">{escape(shown)}</span>'

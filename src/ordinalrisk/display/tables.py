@@ -53,7 +53,7 @@ class Table(ABC):
         return ""
 
     def _words(self) -> str:
-        """Return what stands below the table."""
+        """Return the text below the table."""
         return ""
 
     def to_pandas(self) -> pd.DataFrame:

@@ -75,7 +75,7 @@ def uncertified(stop: SummaryData, summary: SummaryData) -> list[str]:
 
 
 def realised_in_words(summary: SummaryData) -> str:
-    """Explain over what the realised loss is a mean."""
+    """Explain what the realised loss is a mean of."""
     promise, rows = summary["promise"], f"{summary['test']['rows']:,} rows"
     at_most = "It should be at most alpha, up to chance."
     if has_own_alphas(summary):

@@ -1,4 +1,4 @@
-"""What the rows of each true class show, as a table."""
+"""Metrics of each true class, as a table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ClassTable(Table):
     rows : array of int
         The number of rows of each true class.
     coverage : Estimate or array
-        The share of the sets that hold the label; NaN for a class without rows.
+        The share of the sets that include the label; NaN for a class without rows.
     risk : Estimate or array
         The mean loss.
     size : array

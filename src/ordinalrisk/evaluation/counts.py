@@ -42,7 +42,7 @@ class Tally:
     truth_upper: CountTable
     lower_upper: CountTable
     covered_sizes: CountTable
-    """Rows whose set holds the truth, by size of the set, ``1 .. K``."""
+    """Rows whose set includes the truth, by size of the set, ``1 .. K``."""
 
     @classmethod
     def of(cls, labels: NDArray[np.integer], sets: IntervalSet) -> Tally:
@@ -170,7 +170,7 @@ def _pairs(
 
 @cache
 def _covering(K: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Mark triples of true, first and last label whose set holds the truth; return their sizes, from 0."""
+    """Mark triples of true, first and last label whose set includes the truth; return their sizes, from 0."""
     truth, lower, upper = np.indices((K, K, K))
     inside = (lower <= truth) & (truth <= upper)
     return inside, (upper - lower)[inside]

@@ -75,7 +75,7 @@ class Estimate(NamedTuple):
 
 
 def share(hits: float, n: float, confidence: float | None) -> Value:
-    """``hits / n``; NaN without rows. Rows that count as fewer may give parts of a hit.
+    """``hits / n``; NaN without rows. Both may be fractions, if rows depend on each other.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def mean(
 def share_of_stakes(
     losses: Floats, stakes: Floats, counts: NDArray[Any], confidence: float | None, largest: float
 ) -> Value:
-    """What rows lose as a share of what they can lose, their stakes, which are at most ``largest``.
+    """The total loss as a share of the stakes, what rows can lose; each is at most ``largest``.
 
     Rows with other losses or stakes than these can't occur. It is the mean of the shares of single rows,
     weighted by their stakes; NaN if nothing can be lost.

@@ -6,8 +6,8 @@ the exact binomial interval (Clopper-Pearson) of its coverage lies below half of
 classes, groups and sizes looked at, each interval has the confidence :math:`1 - 0.05 / m` (Bonferroni).
 
 What was promised is :math:`1 - \alpha / B` for a loss with one cost for each class. Other losses promise no
-coverage. There a class is far off if it is covered less than half as often as all rows together: by the lower
-end of the interval of all rows, so that neither of the two intervals is taken for certain.
+coverage. With them, a class is far off if it is covered less than half as often as all rows together. The
+lower end of the interval of all rows is used, to allow for the error of both.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ordinalrisk.losses.cost_table import CostTable
 
 
 class Kind(NamedTuple):
-    """A class, a group or a size of sets: how many of its test rows are covered."""
+    """The number of covered test rows of a class, a group or a size of sets."""
 
     kind: str  # "class", "group" or "size"
     name: Any
@@ -45,7 +45,7 @@ class FarOff(NamedTuple):
     name
         The label, the group, or the number of labels in a set.
     n_rows, n_missed : int
-        The test rows of it, and those whose set misses the truth.
+        The number of its test rows, and of those whose set misses the truth.
     missed : Estimate
         The share that is missed. The interval is exact binomial, and corrected for the number of classes,
         groups and sizes that were looked at.
@@ -98,7 +98,7 @@ def kinds_of(
     classes: Sequence[Any],
     strata: Iterable[StratumRisk] = (),
 ) -> list[Kind]:
-    """Return each class, group and size of sets with test rows; not classes without cost or promise."""
+    """Return each class, group and size of sets with test rows, except classes without cost or promise."""
     promised = _Promised(tally, guarantee, costs)
     largest = np.asarray(costs.units).max(axis=1)
     rows, covered = tally.class_rows.tolist(), tally.nearest.diagonal().tolist()
@@ -145,7 +145,7 @@ def _groups(strata: Iterable[StratumRisk]) -> Iterator[tuple[Any, tuple[int, int
 
 
 def whole_percent(hits: int, n: int) -> str:
-    """Write a share in whole percent, so that what is neither none nor all does not look like it.
+    """Write a share in whole percent: 0 % only for none, 100 % only for all.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Three colours for whether test rows agree with a promise, and the sentence that matters.
 
-Green must be earned: the test rows agree with the promise, no class, group or size of sets is far off, and
-there are enough test rows to tell. Red is a promise that the test rows disagree with. All else is amber: a
-loss above alpha that can be chance, a class that is nearly always missed, or rows that say nothing.
+Green: the test rows agree with the promise, no class, group or size of sets is far off, and there are enough
+test rows. Red: the test rows disagree with the promise. Amber: everything else, such as a loss above alpha
+that can be chance, a class that is nearly always missed, or rows that show nothing.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class Outcomes(Summary):
     def _count(
         self, batch: Batch, rows: slice, keys: RowKeys, parts: NDArray[np.int64], clusters: Any
     ) -> None:
-        """Take in some rows at every stop."""
+        """Add some rows at every stop."""
         calibration, labels = self._stops[0].calibration, batch.labels[rows]
         numbers = batch.first_row + np.arange(rows.start, rows.stop)
         units = None if self._clusters is None else self._clusters.units(clusters, parts)
@@ -233,7 +233,7 @@ class Outcomes(Summary):
     ) -> Light:
         """Return the colour of a verdict, with the classes, groups and sizes that are far off.
 
-        With weights of rows nothing is looked at: test rows are not from the population of the promise.
+        With row weights nothing is checked: the test rows are not from the population of the promise.
         """
         tally, costs = self._tallies[stop], calibration.costs
         kinds = []

@@ -93,7 +93,7 @@ class StratumCounts:
         self._values, self._stakes, self._which = _distinct_losses(costs, relative)
         self._counts = np.zeros((n_stops, n_strata, len(self._values)), np.int64)
         self.sizes = np.zeros((n_stops, n_strata, 3), np.int64)
-        """The number of labels in all sets, of sets with a single label, and of sets that hold the truth."""
+        """The number of labels in all sets, of sets with one label, and of sets that include the truth."""
 
     def add(
         self,
@@ -169,7 +169,7 @@ class ClusterLosses:
         return units
 
     def add_stakes(self, units: NDArray[np.int64], labels: NDArray[np.int64]) -> None:
-        """Take in what those rows can lose, if losses count as a share of it."""
+        """Add what these rows can lose, if losses count as a share of it."""
         if self._relative:
             np.add.at(self._stakes, units, np.array(self._costs.largest, self._stakes.dtype)[labels])
 
@@ -187,7 +187,7 @@ class ClusterLosses:
         return of_keys
 
     def add(self, stop: int, units: NDArray[np.int64], losses: NDArray[Any]) -> None:
-        """Take in the losses of those rows at one stop, in units of the cost table."""
+        """Add the losses of these rows at one stop, in units of the cost table."""
         np.add.at(self._totals[stop], units, losses)
 
     def merge(self, other: ClusterLosses) -> ClusterLosses:

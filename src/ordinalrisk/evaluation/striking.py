@@ -32,7 +32,7 @@ class StrikingRow(NamedTuple):
 
 
 class TopRows:
-    """The rows with the largest values of all that were offered; of equal ones the first.
+    """The rows with the largest values so far; of ties, the first rows.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class TopRows:
         self._best: list[tuple[int, int]] = []
 
     def add(self, values: NDArray[np.integer], rows: NDArray[np.int64]) -> None:
-        """Take in the positive whole values of rows, in ascending order of their row numbers."""
+        """Add the positive whole values of rows, in ascending order of their row numbers."""
         to_beat = 0
         if len(self._best) == self._most and len(rows):
             value, last_row = self._best[-1]
@@ -80,7 +80,7 @@ class StrikingRows:
         self._cases: dict[int, StrikingRow] = {}
 
     def add(self, stop: int, labels: NDArray[np.int64], ends: Ends, rows: NDArray[np.int64]) -> None:
-        """Take in the sets of the rows with these numbers at a stop."""
+        """Add the sets of the rows with these numbers at a stop."""
         if stop == 0:
             self._first.update(rows[rows < MOST_LOOKED_UP].tolist())
         lower, upper = ends
@@ -126,7 +126,7 @@ def value_at(column: Any, row: int) -> Any:
 
 
 def shown(value: Any) -> str:
-    """Write a value as text of bounded length; nothing for a missing one.
+    """Write a value as text of bounded length; an empty text if it is missing.
 
     Examples
     --------

@@ -1,9 +1,8 @@
 r"""Whether the loss on test rows agrees with a guarantee, in one word and in plain sentences.
 
-The guarantee is an average over calibrations too. Given one calibration with ``n`` rows, the risk itself lies
-off ``alpha`` by about :math:`\sigma / \sqrt n`, where :math:`\sigma` is the standard deviation of a row's
-loss, however many rows it is tested on. So a realised risk is called surprising only if it exceeds ``alpha``
-by more than
+The guarantee is an average over calibrations. The risk of one calibration with ``n`` rows differs from
+``alpha`` by about :math:`\sigma / \sqrt n`, where :math:`\sigma` is the standard deviation of a row's loss.
+More test rows do not change that. So a realised risk is surprising only if it exceeds ``alpha`` by more than
 
 .. math:: 1.96 \, \sigma \sqrt{1 / n_\text{calibration} + 1 / n_\text{test}}.
 """
@@ -40,15 +39,15 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class StratumRisk:
-    """What the test rows of one group, of one true class, or of both showed of their guarantee."""
+    """What test rows show about the guarantee of a group, a true class, or both."""
 
     guarantee: Guarantee
     n_rows: int
     realised: Realised | None  # None if no test rows count
-    word: str  # that of the verdict
+    word: str  # the word of the verdict
     mean_size: float = math.nan  # NaN without rows
     single: float = math.nan  # the share of sets with a single label
-    n_covered: int = 0  # the rows whose set holds the truth
+    n_covered: int = 0  # the rows whose set includes the truth
 
     @property
     def name(self) -> str:
@@ -63,7 +62,7 @@ def judged(
     calibrated_on: bool = False,
     strata: Sequence[StratumRisk] = (),
 ) -> Verdict:
-    """Return what the risk of test rows says of a guarantee.
+    """Return what the risk of test rows says about a guarantee.
 
     A guarantee with parts is judged by what each part says; ``realised`` is then the risk of all rows. Rows
     that were ``calibrated_on`` say nothing.
@@ -206,7 +205,7 @@ def _other_reason(guarantee: Guarantee) -> str:
 
 
 def _in_words(realised: Realised, guarantee: Guarantee, n_rows: int) -> str:
-    """Word the mean loss and the number of rows, without a full stop."""
+    """Describe the mean loss and the number of rows, without a full stop."""
     rows = "the one test row" if n_rows == 1 else f"{n_rows:,} test rows"
     interval = f"(95 % interval {four_digits(realised.risk.low)} to {four_digits(realised.risk.high)})"
     value = four_digits(realised.risk.value)
@@ -234,9 +233,9 @@ def strata_noun(guarantee: Guarantee) -> str:
 
 
 def _excess_deviation(realised: Realised, guarantee: Guarantee) -> float:
-    """The standard deviation of the realised risk over draws of the test units, and of the calibration's.
+    """The standard deviation of the realised risk over draws of the test units and of the calibration.
 
-    With ``delta`` the promise is about the calibration at hand, so only the test units are by chance.
+    With ``delta`` the promise is about the calibration at hand, so only the test units are random.
     """
     calibrations = 1 / guarantee.n_rows if guarantee.delta is None and guarantee.n_rows else 0.0
     return realised.deviation * math.sqrt(calibrations + 1 / realised.n_units)

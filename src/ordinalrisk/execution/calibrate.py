@@ -39,7 +39,7 @@ def calibrate(
 ) -> tuple[Calibration, ScatteredRows | None]:
     """Calibrate on rows with known labels, wherever they are; return a sample of them if they are checked.
 
-    ``columns`` are those of rows in files.
+    ``columns`` are the columns of the rows, if they are in files.
     """
     empty = LossSteps(spec, classes, class_ratios)
     more = checked_more_alphas(more_alphas, empty.costs, spec.relative)
@@ -69,7 +69,7 @@ def finish_remotely(
     columns: ScoreColumns | None = None,
     more_alphas: tuple[Any, ...] = (),
 ) -> Calibration:
-    """Calibrate on many parts; near the thresholds the result is that of all rows at once."""
+    """Calibrate on many parts; near the thresholds the result equals that of all rows at once."""
     first, spec = parts.first_look(), empty.spec
     sizes = first.sizes
     if not sizes.rows:

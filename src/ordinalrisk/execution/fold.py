@@ -16,7 +16,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 SummaryT = TypeVar("SummaryT", bound=Summary)
 RowsDone = Callable[[int], None]
-"""A function of the number of rows that are done, or of parts on a cluster."""
+"""A function that takes the number of rows that are done, or of parts on a cluster."""
 
 
 class Part(Protocol):

@@ -1,7 +1,7 @@
-"""How a text table is written, by its first bytes: encoding, delimiter and the spelling of its numbers.
+"""Infer from its first bytes how a text table is written: encoding, delimiter and spelling of numbers.
 
-Only the first :data:`BYTES_LOOKED_AT` bytes are looked at. A file with commas and decimal points takes no
-detour: its values are not looked at here.
+Only the first :data:`BYTES_LOOKED_AT` bytes are read. In a file with commas and decimal points, the values
+are not examined here.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def dialect_of(
 
 
 def _delimiter(text: str, name: str, given: str | None, is_whole: bool) -> str:
-    """Find what separates the names of the columns and, if that leaves a choice, the values of all rows."""
+    """Find the delimiter in the header or, if several fit there, in all rows."""
     first, _, rest = text.lstrip("\r\n").partition("\n")
     header, below = (first, rest) if first.count('"') % 2 == 0 else (text, "")
     header = _QUOTED.sub('""', header).splitlines()[0] if header.strip() else ""
@@ -109,5 +109,5 @@ def _looks(text: str, delimiter: str, is_whole: bool) -> SpellingsByColumn:
 
 
 def _without_grouped_points(look: PossibleSpellings) -> PossibleSpellings:
-    """Between commas, 1.234 is no thousand."""
+    """Read 1.234 as a decimal number if commas separate the values."""
     return look._replace(spellings={".": look.spellings["."]}) if look.signs == "." else look

@@ -1,8 +1,8 @@
-"""Which columns of a file hold the scores, the label and the rest, and which classes there are.
+"""Find the columns of a file with the scores, the label and the rest, and the classes.
 
-Columns that the user names are taken. The columns of a calibration are found again by name, in any order.
-What is obvious is guessed, and a note says so. Anything else is an error that says what to name. Messages
-call parameters by their Python names, in backticks; the command line puts its options in their place.
+Columns that the user names are used. The columns of a calibration are found by name, in any order. Obvious
+columns are inferred, with a note. Otherwise an error says what to name. Messages call parameters by their
+Python names, in backticks; the command line puts its options in their place.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from ordinalrisk.inputs.column_roles import ScoreColumns
 SCORE_PREFIXES = ("p", "proba", "prob", "probability", "probabilities", "score", "scores", "logit", "logits")
 LABEL_NAMES = ("label", "y", "y_true", "truth", "true_label", "target", "grade", "rating", "outcome", "class")
 ROLES = ("group", "cluster", "weight")
-"""What a column can hold besides scores and the label."""
+"""The roles of columns besides the scores and the label."""
 _NAMES_HAVE_TYPES = (
     *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_boolean),
     *(pa.types.is_date, pa.types.is_timestamp, pa.types.is_time),
 )
 
 Note = Callable[[str], None]
-"""Takes a sentence about a guess."""
+"""A function that takes a sentence about a guess."""
 
 
 class AskedColumns(NamedTuple):
-    """The columns that the user names; None where nothing is said."""
+    """The columns that the user names; None for those not named."""
 
     scores: str | Sequence[str] | None = None
     label: str | None = None
@@ -210,7 +210,7 @@ class ColumnFinder:
             yield part, names
 
     def _without_others(self, scores: _FoundScores, label: str, roles: Mapping[str, str]) -> list[str]:
-        """Leave out columns that hold something else, which may match a pattern of scores too."""
+        """Leave out columns with another role, which may match a pattern of scores too."""
         others = {label: "label"}
         for role, name in roles.items():
             if name == label:
@@ -388,7 +388,10 @@ def _are_alphabetical(endings: Sequence[Any]) -> bool:
 def _endings(columns: Sequence[str]) -> list[Any]:
     """Return what follows the shared beginning of the names; as whole numbers, if all are."""
     before = [name.rstrip("0123456789") for name in columns]
-    for starts in (before, [start.removesuffix("-") for start in before]):  # a dash in all names is no sign
+    for starts in (
+        before,
+        [start.removesuffix("-") for start in before],
+    ):  # not a minus sign if in all
         digits = [name[len(start) :] for start, name in zip(starts, columns, strict=True)]
         are_numbers = all(text[-1:].isdigit() and len(text) <= LONGEST_NUMBER for text in digits)
         if len(set(starts)) == 1 and are_numbers:
@@ -407,6 +410,6 @@ def _can_name(kind: pa.DataType) -> bool:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Return whether values are numbers; a column without values has no type, and counts."""
+    """Return whether values are numbers; a column without values has no type, and counts as numbers."""
     of_numbers = (pa.types.is_floating, pa.types.is_integer, pa.types.is_decimal, pa.types.is_null)
     return any(is_kind(kind) for is_kind in of_numbers)

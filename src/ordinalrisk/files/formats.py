@@ -56,7 +56,7 @@ class FileError(ValueError):
 
 
 class FormatOptions(NamedTuple):
-    """How a file is written, as far as that is said; None where the file shows it."""
+    """The user's options about the format of a file; None where they are inferred."""
 
     format: str | None = None
     delimiter: str | None = None

@@ -32,7 +32,7 @@ _creating = threading.RLock()  # a signal handler may write a file while another
 
 @contextmanager
 def creating() -> Iterator[None]:
-    """Guard a block that creates what an undo would remove: once the undoing has begun, it never runs."""
+    """Guard a block that creates what an undo would remove; it does not run once undoing has begun."""
     with _creating:
         yield
 

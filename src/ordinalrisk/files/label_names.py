@@ -37,7 +37,7 @@ def position_of_label(classes: Sequence[Any]) -> Callable[[Any], int | None]:
 
 
 def position_of_name(known: Sequence[Any]) -> Callable[[Any], int | None]:
-    """Do the same for the names of groups; true and false may be spelled in any case."""
+    """Return a function that finds the position of a group's name; true and false match in any case."""
     position = position_of_label(known)
     truths = position_of_label([str(name).lower() for name in known])
 
@@ -49,7 +49,7 @@ def position_of_name(known: Sequence[Any]) -> Callable[[Any], int | None]:
 
 
 def _number(label: Any) -> Fraction | None:
-    """The exact number that a label is or spells; ``01`` is text."""
+    """Return the exact number that a label is or spells; ``01`` is text."""
     text = str(label)
     is_number = len(text) <= LONGEST_NUMBER and re.fullmatch(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?", text)
     return Fraction(text) if is_number else None

@@ -1,4 +1,4 @@
-"""A file for one process at a time."""
+"""Lock a file, so that one process at a time uses it."""
 
 from __future__ import annotations
 

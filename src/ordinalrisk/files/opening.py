@@ -33,7 +33,7 @@ from ordinalrisk.files.readers import (
 )
 
 _AS_NOTHING_ELSE = FormatOptions()
-_SURE = ("parquet", "arrow", "excel")  # whatever the name is
+_SURE = ("parquet", "arrow", "excel")  # known by their first bytes, whatever the name
 _SOURCES: dict[str, type[Source]] = {
     source.format: source for source in (CsvSource, ParquetSource, ArrowSource, JsonLinesSource, ExcelSource)
 }

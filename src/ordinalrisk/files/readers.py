@@ -1,9 +1,9 @@
 """Tables of any size as Arrow record batches, a few rows at a time.
 
 A file is opened by its name as often as it is needed, wherever it is stored; a pipe is copied to a temporary
-file first. Text formats carry no types worth trusting: columns that are asked for as numbers are read as
-such, and in CSV all others as the text they are. No value is used before its batch is validated in full: the
-offsets, sizes and dictionary indices in a file may be wrong, by accident or on purpose.
+file first. The types of text formats can't be trusted: columns requested as numbers are read as numbers, and
+in CSV all others as text. No value is used before its batch is validated in full: the offsets, sizes and
+dictionary indices in a file may be wrong, by accident or on purpose.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from ordinalrisk.files.spelled_numbers import PLAIN, Spelling, SpellingsByColumn
 
 ROWS_AT_ONCE = 131_072
 BYTES_AT_ONCE = 1 << 23
-BYTES_BUFFERED = 1 << 20  # of each column: without, a whole row group is read at once
-STORED_BYTES_BUFFERED = 1 << 22  # the same where each piece is a request, which takes its time
+BYTES_BUFFERED = 1 << 20  # of each column; else a whole row group is read at once
+STORED_BYTES_BUFFERED = 1 << 22  # the same for stored files, where each request is slow
 
 
 class Source(ABC):
-    """A table in a file, which messages call by its ``name``.
+    """A table in a file; ``name`` is its name in messages.
 
     In text formats, the types of the ``schema`` are those that the first rows suggest.
     """
@@ -85,7 +85,7 @@ class Source(ABC):
         return agreed(self._looks, columns, self.written.decimal, self.name) if self._looks else PLAIN
 
     def written_as(self, columns: Collection[str]) -> FormatOptions:
-        """Return how the file is written, for other files that must be alike."""
+        """Return the options of this file, for other files that must be written alike."""
         return self.written
 
     def remarks(self, columns: Collection[str]) -> list[str]:
@@ -135,7 +135,7 @@ class ParquetSource(Source):
     """Row groups, a batch at a time."""
 
     format, kind = "parquet", "Parquet file"
-    bytes_ahead = 0  # columns lie apart, and what follows a piece of one is not what is read next
+    bytes_ahead = 0  # columns are stored apart, so reading ahead is useless
 
     def _schema(self) -> pa.Schema:
         with self._file() as file:
@@ -162,7 +162,7 @@ class ArrowSource(Source):
     _counted: float | None = None
 
     def _share_read(self) -> float:
-        """Count the batches of a file, as they need not be read in the order in which they lie."""
+        """Count the batches of a file, because they may be read in another order than stored."""
         return super()._share_read() if self._counted is None else self._counted
 
     def _schema(self) -> pa.Schema:
@@ -235,7 +235,7 @@ class CsvSource(Source):
         )
 
     def field_as_read(self, name: str) -> pa.Field:
-        """Return a field of text, whatever it looks like: nothing that passes through is changed."""
+        """Return a text field, so that values that pass through stay unchanged."""
         return pa.field(name, pa.string())
 
     def _batches(

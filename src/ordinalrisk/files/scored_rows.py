@@ -56,7 +56,7 @@ class FileRows:
         classes: Sequence[Any] | None = None,  # without them, no label is read
         keep: Sequence[str] = (),  # other columns to read
         *,
-        groups: Sequence[Any] | None = None,  # those of a calibration; a file may spell them in another way
+        groups: Sequence[Any] | None = None,  # of a calibration; a file may spell them differently
         unseen_groups: str = "error",  # or "full": another group keeps its name
         written: FormatOptions = FormatOptions(),  # noqa: B008 - it has no state
         source: Source | None = None,  # if the file is open already

@@ -1,4 +1,4 @@
-"""Prediction sets as a file: the columns that are kept, and the first label, the last label and the size."""
+"""Prediction sets as a file: the kept columns, the first label, the last label and the size."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _texts(values: list[str]) -> pa.Array:
 
 
 def _narrowest(largest: int) -> np.dtype[Any]:
-    """The smallest type of signed whole numbers that holds this one and its negative."""
+    """Return the smallest signed integer type that can represent ``largest``."""
     return np.min_scalar_type(-largest - 1)
 
 

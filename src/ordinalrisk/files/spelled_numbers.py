@@ -19,7 +19,7 @@ DECIMALS = {".": "decimal points", ",": "decimal commas"}
 MISSING = ("", "#N/A", "NA", "N/A", "n/a", "NULL", "null", "NaN", "nan", "-nan", "-NaN")
 """Text that stands for a missing number."""
 _SPACES = "'\u2019 \u00a0\u202f"
-"""Thousands separators, besides the one of point and comma that is not the decimal sign."""
+"""Thousands separators, besides the point or comma that is not the decimal sign."""
 
 
 class Spelling(NamedTuple):
@@ -72,7 +72,7 @@ PLAIN = Spelling()
 
 
 class PossibleSpellings(NamedTuple):
-    """How the first values of a column may be read: by decimal sign; and which signs occur in them."""
+    """The spellings that fit the first values of a column, by decimal sign, and the signs that occur."""
 
     spellings: Mapping[str, Spelling]
     signs: str
@@ -84,11 +84,11 @@ class PossibleSpellings(NamedTuple):
 
 
 SpellingsByColumn = Mapping[str, PossibleSpellings]
-"""The columns that may hold numbers."""
+"""The columns that may contain numbers."""
 
 
 def possible_spellings(columns: Mapping[str, Iterable[str]]) -> dict[str, PossibleSpellings]:
-    """Find the columns that may hold numbers.
+    """Find the columns that may contain numbers.
 
     >>> possible_spellings({"p0": ["0,5", "12,5 %"], "note": ["good"]})
     {'p0': PossibleSpellings(spellings={',': Spelling(decimal=',', grouped=False, percent=True)}, signs=',')}
@@ -133,7 +133,7 @@ def _votes(looks: SpellingsByColumn) -> dict[str, str]:
 
 
 def _spellings_of(texts: list[str]) -> PossibleSpellings:
-    """Return the readings that fit most values: a few may be no numbers, and reading them names their row."""
+    """Return the spellings that fit most values; the other values cause an error when they are read."""
     numbers = [text for text in texts if text not in MISSING]
     fits = {decimal: sum(map(bool, map(pattern.match, numbers))) for decimal, pattern in _NUMBERS.items()}
     most = max(fits.values())

@@ -1,7 +1,7 @@
 """The level of each label: the growth rules, and the kernels that compute levels.
 
-A growth rule is an order. Point labels, levels and their computation on every device belong here. Rules never
-see ``alpha``: thresholds belong to ``calibration``, and sets to ``prediction``.
+Growth rules, point labels and levels, on every device, belong here. Rules never see ``alpha``: thresholds
+belong to ``calibration``, and sets to ``prediction``.
 """
 
 from ordinalrisk.growth.rules import GrowthRule

@@ -33,7 +33,7 @@ Ends = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 @dataclass(frozen=True)
 class GrowthRule(ABC):
-    r"""What all growth rules share.
+    r"""Base class of growth rules.
 
     A rule gives each label ``j`` of a row a level :math:`e_j(x)`, infinite at the point label and never
     higher further out. The set at threshold :math:`\tau` is
@@ -60,7 +60,7 @@ class GrowthRule(ABC):
 
     def __post_init__(self) -> None:
         if not hasattr(self, "name"):
-            raise ValueError(f"GrowthRule is what the growth rules share; use one of {list(GROWTH_RULES)}.")
+            raise ValueError(f"GrowthRule is a base class; use one of {list(GROWTH_RULES)}.")
         if self.point not in POINT_RULES:
             raise ValueError(
                 f"point={self.point!r} is not known; the point label rules are {list(POINT_RULES)}."
@@ -293,7 +293,7 @@ GROWTH_RULES: dict[str, type[GrowthRule]] = {
 
 
 def as_growth(growth: Any) -> GrowthRule:
-    """Return the growth rule meant by a :class:`GrowthRule` or a name."""
+    """Return the growth rule for a :class:`GrowthRule` or a name."""
     if isinstance(growth, GrowthRule):
         return growth
     if isinstance(growth, str) and growth in GROWTH_RULES:

@@ -50,8 +50,8 @@ def calibrate(
 ) -> RiskController:
     """Find the exact threshold on files with known labels.
 
-    Files are streamed: of each row only the steps of its loss are kept. The result is that of
-    :meth:`ordinalrisk.RiskController.calibrate` on all rows, and remembers the names of the columns.
+    Files are streamed, and only the steps of each row's loss are kept. The result equals that of
+    :meth:`ordinalrisk.RiskController.calibrate` on all rows, and has the names of the columns too.
 
     Parameters
     ----------
@@ -84,14 +84,15 @@ def calibrate(
     dask : str or distributed.Client, optional
         Run on a Dask cluster: a client, the address of a scheduler, ``"local"`` or ``"local:4"``.
     note : callable, optional
-        Takes a sentence about each guess. By default it becomes a warning.
+        A function that takes a sentence about each guess. By default it becomes a warning.
     progress : callable, optional
-        Takes the number of rows that are done (of files, with Dask) and the share of the work.
+        A function that takes the number of rows (with Dask, of files) that are done, and the share of the
+        work.
 
     Returns
     -------
     RiskController
-        A new one, calibrated.
+        A new, calibrated controller.
 
     Raises
     ------

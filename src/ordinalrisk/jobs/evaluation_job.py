@@ -55,7 +55,7 @@ class FileEvaluation(Table):
         The guarantee in a few words, such as "At most 10 % of sets miss the truth."
     colour : {"green", "amber", "red"}
         ``"green"`` if the rows agree and no class, group or size of sets is far off; ``"red"`` if they
-        disagree; else ``"amber"``, also if nothing is learned from them.
+        disagree; else ``"amber"``, also if the rows show nothing.
     sentence : str
         What the colour stands for, such as "The promise holds on average, but 96 % of class 'very poor' are
         missed (24 of 25 rows)."
@@ -196,7 +196,7 @@ class FileEvaluation(Table):
 
 
 def n_units(stratum: StratumRisk) -> int:
-    """Return the number of clusters where those are the units, else of rows."""
+    """Return the number of clusters if they are the units, else of rows."""
     if stratum.guarantee.unit == "row":
         return stratum.n_rows
     return 0 if stratum.realised is None else int(stratum.realised.n_units)
@@ -225,8 +225,8 @@ def evaluate(
 ) -> FileEvaluation:
     """Compare the loss on files with known labels with what was guaranteed.
 
-    The loss is the one that the guarantee is about: with clusters the mean of their means, with weights the
-    weighted mean. With weights, the rows must be drawn like the calibration rows, not from the new
+    The loss is the one that the guarantee is about: with clusters the mean of the cluster means, with weights
+    the weighted mean. With weights, the rows must be drawn like the calibration rows, not from the new
     population: that would weight them twice.
 
     Parameters

@@ -163,7 +163,7 @@ def predict(
 
 
 class _WrittenPart(NamedTuple):
-    """What was written of a part, and how certain the model was of its rows."""
+    """The counts of the sets written for a part, and of the uncertainty of its rows."""
 
     counts: Predicted
     scores: BinCounts
@@ -176,7 +176,7 @@ def _write_into(
     work: Callable[[FileRows, Serial], _WrittenPart],
     by_row_number: bool,
 ) -> list[_WrittenPart]:
-    """Write a file for each file into a folder, if all of them are alike, and a list of them at the end."""
+    """Write one output for each file into a folder, and a list at the end; the files must be alike."""
     with files.executor() as executor:
         folder.make_ready([part.place for part in files.parts])
         if by_row_number:

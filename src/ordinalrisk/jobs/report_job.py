@@ -50,7 +50,7 @@ def report_summary(
 
 
 def _bytes_of(places: Sequence[str]) -> int | None:
-    """Return the size of all files together; None for a pipe, and for more files than are asked for it."""
+    """Return the size of all files together; None for a pipe or for very many files."""
     total = 0
     for place in places if len(places) <= _MOST_ASKED else ():
         file = located(place)

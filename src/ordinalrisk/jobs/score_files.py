@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """One path, URL or pattern, or several."""
 Progress = Callable[[int, float], None]
-"""Takes the number of rows that are done (of files, with Dask), and the share of the work."""
+"""A function that takes the number of rows (with Dask, of files) that are done, and the share of the work."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Reading:
 
     @property
     def written(self) -> FormatOptions:
-        """How the files are written, as far as that is said."""
+        """The user's options about the format of the files."""
         return FormatOptions(self.input_format, self.delimiter, self.decimal, self.sheet)
 
     def say(self, sentence: str) -> None:

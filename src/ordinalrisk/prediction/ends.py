@@ -50,7 +50,7 @@ def ends_by_label(levels: NDArray[np.float64], thresholds: NDArray[np.float64], 
 def _outermost(
     levels: NDArray[np.float64], thresholds: NDArray[np.float64], table: NDArray[Any]
 ) -> NDArray[np.int64]:
-    """Return the first label that must be inside for the sake of a label at or left of the point label."""
+    """Return the first label that the labels at or left of the point label need in the interval."""
     points = levels.argmax(axis=1)
     inward = _as_cheap_as(table)
     outermost: NDArray[np.int64] = points.copy()

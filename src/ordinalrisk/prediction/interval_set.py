@@ -1,4 +1,4 @@
-"""What a prediction is: for each row an interval of labels."""
+"""Prediction sets: an interval of labels for each row."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class IntervalSet:
         classes: Classes,
         index: Any = None,
     ) -> IntervalSet:
-        """Return intervals that are known to be right: nothing is checked."""
+        """Return intervals without checks, from positions that are known to be valid."""
         sets = cls.__new__(cls)
         sets.lower_index, sets.upper_index = _read_only(lower_index), _read_only(upper_index)
         sets.classes, sets.index = classes, index
@@ -125,7 +125,7 @@ class IntervalSet:
 
     @property
     def size(self) -> NDArray[np.int32]:
-        """How many labels each interval holds: :math:`u - l + 1`."""
+        """The number of labels in each interval: :math:`u - l + 1`."""
         return self.upper_index - self.lower_index + 1
 
     @property
@@ -136,12 +136,12 @@ class IntervalSet:
         return middle
 
     def mask(self) -> NDArray[np.bool_]:
-        """Which labels each interval holds.
+        """Return which labels are in each interval.
 
         Returns
         -------
         array of bool of shape (n, K)
-            True where the interval of the row holds the label.
+            True where the interval of the row includes the label.
 
         Examples
         --------
@@ -155,7 +155,7 @@ class IntervalSet:
         return inside
 
     def contains(self, y: Any) -> NDArray[np.bool_]:
-        """Whether each row's interval holds its label.
+        """Return whether each row's interval includes its label.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class IntervalSet:
         Returns
         -------
         array of bool of shape (n,)
-            True where it does.
+            True where the interval includes the label.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""What notebooks show of a controller and of intervals."""
+"""The views of controllers and intervals in notebooks."""
 
 from __future__ import annotations
 

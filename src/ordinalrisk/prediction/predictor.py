@@ -37,7 +37,7 @@ class Predictor:
 
     @classmethod
     def of(cls, spec: Spec, calibration: Calibration, alpha: Any = None) -> Predictor:
-        """Return what predicts with a calibration, at its own risk or another."""
+        """Return the predictor of a calibration, at its own risk or another."""
         return cls(spec.growth, calibration, spec.thresholds(calibration, alpha))
 
     def __call__(
@@ -91,7 +91,7 @@ class Predictor:
         return IntervalSet.of(*ends, self.calibration.classes), Thresholds.n_uncertified(keys, applied)
 
     def keys(self, batch: Batch, unseen_groups: str = "error", random_state: Any = None) -> RowKeys:
-        """Return what the thresholds of some rows depend on, after checks."""
+        """Check the row options; return the values that thresholds depend on."""
         if random_state is not None and not isinstance(random_state, np.random.Generator) and batch.first_row:
             random_state = generator_at(batch.first_row, random_state)
         return self.thresholds.keys(
@@ -100,7 +100,7 @@ class Predictor:
 
 
 def require_columns(proba: Any, n_columns: int, classes: Classes) -> None:
-    """Refuse probabilities of another number of classes than was calibrated with, or in another order."""
+    """Raise an error if the columns differ in number or order from the classes of the calibration."""
     if n_columns != len(classes):
         raise ValueError(f"proba has {n_columns} columns, but the calibration had {len(classes)} classes.")
     require_column_order(proba, classes)

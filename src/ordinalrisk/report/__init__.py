@@ -1,7 +1,7 @@
 """The report on test rows: data to one dict, then dict to one page.
 
 :func:`summarise` gives everything that is shown as one dict, :func:`render` makes one HTML page of it that
-needs nothing else, :func:`write_report` writes both. What computes is imported when it is first used.
+needs nothing else, :func:`write_report` writes both. The modules that compute are imported on first use.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ __all__ = ["ReportSummary", "render", "summarise", "write_report", "write_summar
 
 
 def __getattr__(name: str) -> Any:
-    """Import what computes when it is first used."""
+    """Import a function on first use."""
     if name not in _HOME:
         raise AttributeError(f"module 'ordinalrisk.report' has no attribute {name!r}")
     from importlib import import_module

@@ -1,4 +1,4 @@
-"""What a calibration promises and what test rows showed of it, as JSON types."""
+"""What a calibration promises and what test rows show about it, as JSON types."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _estimate_rows(estimate: Estimate) -> list[list[float] | None]:
 def promised(
     value: Fraction, guarantee: Guarantee, headline: str, found: Evaluation, threshold: float | None
 ) -> dict[str, Any]:
-    """Return what is promised at a stop, and what the test rows say of it."""
+    """Return what is promised at a stop, and what the test rows show about it."""
     return {
         "alpha": decimal_text(value),
         "value": float(value),
@@ -126,7 +126,7 @@ def promise_facts(
     shown: Sequence[StratumRisk],
     random_state: int | None,
 ) -> dict[str, Any]:
-    """Return what is promised beyond one risk for all rows, in all and of each part that is shown."""
+    """Return what is promised beyond one risk for all rows, overall and for each part that is shown."""
     strata, ratios = calibration.strata, calibration.class_ratios
     thresholds = spec.thresholds(calibration).values
     by = ["group"] * (strata.groups is not None) + ["class"] * (strata.n_labels > 1)

@@ -1,4 +1,4 @@
-"""The guarantee in the words of the people that it is for: how many sets miss, or how far off they are."""
+"""The guarantee in one plain sentence: how many sets miss, or how far off they are."""
 
 from __future__ import annotations
 

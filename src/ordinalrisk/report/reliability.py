@@ -1,4 +1,4 @@
-"""Whether the probabilities are right: what they say against what is seen, in bins.
+"""Reliability of the probabilities: predicted against observed frequencies, in bins.
 
 Two kinds of probability are counted. The top one is that of each row's most probable label, which should be
 right as often as the model says. The cumulative ones say for each label that the truth is at most that label.
@@ -25,7 +25,7 @@ _ROWS_AT_ONCE = 65_536
 
 
 class Reliability(Summary):
-    """How often labels come true, by the probability that they were given.
+    """How often labels are right, by their predicted probability.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Reliability(Summary):
             self._count(1, below.ravel(), (labels[:, None] <= np.arange(below.shape[1])).ravel())
 
     def _count(self, kind: int, probabilities: NDArray[np.float64], true: NDArray[np.bool_]) -> None:
-        """Take in probabilities, and whether what they are of came true."""
+        """Add probabilities, and whether each predicted event occurred."""
         inside = np.clip(probabilities, 0, 1)  # sums may be off by a rounding
         bins = np.minimum((inside * N_BINS).astype(np.int64), N_BINS - 1)
         whole = np.rint(inside / _UNIT)  # exact as float64, and so are the sums of a chunk
@@ -62,7 +62,7 @@ class Reliability(Summary):
         return both
 
     def finish(self) -> dict[str, Any]:
-        """Return the bins of both kinds that have rows, and what the top probability is on average."""
+        """Return the bins of both kinds that have rows, and the mean top probability."""
         rows, hits, sums = (int(part.sum()) for part in self._counts[0])
         return {
             "top": {

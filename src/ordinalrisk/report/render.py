@@ -1,9 +1,9 @@
 """The second half of a report: the summary as one HTML page that needs nothing but a browser.
 
-The page holds every position of its slider, so moving it looks numbers up and computes none. What stands in a
-sentence or a headline is worded here, once, for every position, so the words are the same with and without
-JavaScript. Charts and tables are drawn from the same data by ``charts.js``, ``tables.js`` and ``page.js``.
-Most of the page is the script that draws charts, so that is compressed; the browser unpacks it.
+The page has the numbers of every slider position, so moving the slider computes nothing. Sentences and
+headlines for every position are written here, so they are the same with and without JavaScript. Charts and
+tables are drawn from the same data by ``charts.js``, ``tables.js`` and ``page.js``. Most of the page is the
+script that draws charts, which is compressed; the browser unpacks it.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def _estimate(name: str, estimate: Sequence[float], text: Callable[[float], str]
 
 
 def _icon(stop: SummaryData) -> str:
-    """Return the shape of a verdict: it says the same as its colour, and is another if nothing is learned."""
+    """Return the icon of a verdict: one for each colour, and another one if the rows show nothing."""
     return "nothing" if stop["verdict"] == "nothing" else _ICONS[stop["colour"]]
 
 

@@ -64,7 +64,7 @@ class ReportRows(SummaryGroup):
         return self.spans[-1][1] if self.spans else first_row
 
     def add(self, batch: Batch) -> None:
-        """Take in more rows, unless some of them can't be counted."""
+        """Add more rows; nothing changes if some of them can't be counted."""
         if not len(batch):
             return
         columns, number = [*batch.columns], batch.proba.dtype

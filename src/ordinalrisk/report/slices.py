@@ -1,7 +1,7 @@
 """Where sets miss most often: the rows of each value of the columns that a report shows.
 
 A column with many values, such as an identifier, has no slices. With many slices some look bad by chance, so
-the interval of each is corrected for their number (Bonferroni): all of them hold together.
+the interval of each is corrected for their number (Bonferroni), so that all of them hold together.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Slices(Summary):
         return both
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the predictor, once there are rows."""
+        """Pickle without the predictor, once there are rows."""
         return self.__dict__ | ({"_predictor": None} if self._has_rows else {})
 
     def finish(self) -> dict[str, Any] | None:

@@ -130,7 +130,7 @@ class ReportSummary:
         clusters: Any = None,
         sample_weight: Any = None,
     ) -> None:
-        """Take in test rows.
+        """Add test rows.
 
         Parameters
         ----------
@@ -169,8 +169,7 @@ class ReportSummary:
         Parts can be merged in any order and grouping. With more than one part that has rows, the fingerprint
         is made of theirs. Rows that are added after a merge follow the last ones, and are a part too.
 
-        A summary that was pickled has left the controller behind. It can still be merged, and a merge with a
-        new one can finish.
+        A pickled summary has no controller. It can still be merged, and a merge with a new one can finish.
 
         Parameters
         ----------
@@ -205,7 +204,7 @@ class ReportSummary:
         return both
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the controller, which each machine has."""
+        """Pickle without the controller, which each machine has."""
         return self.__dict__ | {"_calibrated": None, "_stops": []}
 
     @property

@@ -45,11 +45,11 @@ class Threshold(JsonObject):
     """A label belongs to a set if its level is at least this."""
 
     hex: Annotated[_Hexadecimal, about("The threshold, exactly: 0x1.8p-1 is 0.75.")]
-    decimal: Annotated[_DecimalText, about("The same in the fewest decimals that mean it.")]
+    decimal: Annotated[_DecimalText, about("The same number in the fewest decimals.")]
 
 
 class SavedWindow(JsonObject):
-    """Consecutive levels of a curve, with nothing unknown between them."""
+    """Consecutive levels of a curve: all levels between them are known."""
 
     below: Annotated[Whole, about("The total of all steps below the window, in units.")]
     levels: Annotated[list[float], about("Levels at which the total steps up, increasing.", min_length=1)]

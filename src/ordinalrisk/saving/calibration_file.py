@@ -65,7 +65,7 @@ def _values(spec: Spec, calibration: Calibration) -> dict[str, Any]:
 
 
 def read(path: FilePath, key: FilePath | None = None) -> tuple[Spec, Calibration]:
-    """Load a calibration that agrees with itself; a public key verifies its signature first."""
+    """Load a calibration and check that it is consistent; a public key verifies its signature first."""
     saved, field = CalibrationDocument.read(path, key), partial(naming, path)
     loss, classes, costs = saved.loss_on_classes(path)
     options, seed = saved.options, saved.shuffle_seed

@@ -32,7 +32,7 @@ _ERRORS = (KeyError, TypeError, ValueError, AttributeError, IndexError, Overflow
 
 
 class RefusedError(ValueError):
-    """A file that is JSON, but not the document that was asked for."""
+    """A JSON file that is not the expected document."""
 
 
 class JsonObject(Struct, forbid_unknown_fields=True):
@@ -124,7 +124,7 @@ def require(holds: bool, otherwise: str) -> None:
 
 
 def _parsed(path: FilePath, key: FilePath | None) -> dict[str, Any]:
-    """Read a JSON object in which no name is there twice; a public key verifies its signature first."""
+    """Read a JSON object without repeated names; a public key verifies its signature first."""
 
     def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         [(name, times)] = Counter(name for name, _ in pairs).most_common(1) or [("", 0)]

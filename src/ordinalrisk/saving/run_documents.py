@@ -28,7 +28,7 @@ class WatchedFile(JsonObject):
 
 
 class Lowest(JsonObject):
-    """Where the total loss was least above, or most below, alpha times the number of rows."""
+    """Where the total loss minus alpha times the number of rows was lowest."""
 
     n_rows: Annotated[Count, about("The number of rows up to there.")]
     total_loss: Annotated[Ratio, about("The sum of their losses, exactly.")]
@@ -38,8 +38,8 @@ class MonitorDocument(shared.DocumentOfLoss):
     """A saved monitor, as RiskMonitor.save and ordinalrisk monitor write it."""
 
     name: ClassVar = "ordinalrisk monitor"
-    version: ClassVar = 2  # a change of the bets needs another one
-    older: ClassVar = {  # which kept no files, no clusters, and not when the loss began to rise
+    version: ClassVar = 2  # to be raised if the bets change
+    older: ClassVar = {  # without files, clusters and the start of a rise
         1: (
             {
                 "lowest": {"n_rows": 0, "total_loss": "0"},
@@ -58,7 +58,7 @@ class MonitorDocument(shared.DocumentOfLoss):
     total_loss: Annotated[
         Ratio, about("The sum of their losses, exactly; with clusters, of their mean losses.")
     ]
-    lowest: Annotated[Lowest, about("Where the total loss was lowest beside alpha times the rows.")]
+    lowest: Annotated[Lowest, about("Where the total loss minus alpha times the rows was lowest.")]
     recent: Annotated[list[Ratio], about("The last losses, exactly; at most 500.", max_length=500)]
     wealth: Annotated[list[_Wealth], about("The wealth of each bet, as hexadecimal numbers.", min_length=1)]
     peak: Annotated[_Wealth, about("The largest evidence so far; one over it is the p-value.")]
@@ -91,7 +91,7 @@ class DriftDocument(Document):
     """A saved test for drift, as ScoreDrift.save and ordinalrisk drift write it."""
 
     name: ClassVar = "ordinalrisk drift"
-    version: ClassVar = 1  # a change of the bets or of the bins needs another one
+    version: ClassVar = 1  # to be raised if the bets or the bins change
 
     classes: shared.ClassNames
     delta: Annotated[shared.Probability, about("The probability of a false alarm.")]
@@ -135,9 +135,9 @@ class OnlineDocument(shared.DocumentOfLoss):
     rate: Annotated[shared.Share, about("How far a row moves the threshold.")]
     n_rows: Annotated[Count, about("The rows handed out so far, pending rows included.")]
     total_loss: Annotated[Ratio, about("The sum of the losses of the settled rows, exactly.")]
-    start: Annotated[Whole, about("Where the run started, in whole parts of the scale.")]
-    place: Annotated[int, about("Where it is now. It can be below 0: sets are full there.")]
-    theta: Annotated[_Hexadecimal, about("The same place, from 0 (full sets) to 1 (single labels).")]
+    start: Annotated[Whole, about("The starting position, in whole parts of the scale.")]
+    place: Annotated[int, about("The current position. Below 0, sets are full.")]
+    theta: Annotated[_Hexadecimal, about("The current position, from 0 (full sets) to 1 (single labels).")]
     pending: Annotated[Pending, about("The rows handed out that have no label yet, in order.")]
     most_pending: Annotated[Count, about("The largest number of rows that were pending at once so far.")]
 

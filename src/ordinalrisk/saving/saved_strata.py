@@ -53,7 +53,7 @@ def _saved_steps(steps: UnitSteps) -> dict[str, Any]:
 
 
 def require_same(saved: SavedStratum, again: dict[str, Any]) -> None:
-    """Refuse a stratum that would not be saved as it was: its threshold must follow from its curve."""
+    """Refuse a stratum unless it would be saved as it was: its threshold must follow from its curve."""
     for name, value in to_builtins(saved).items():
         require(value == again[name], f"has a {name} that does not follow from the other values")
 

@@ -99,10 +99,9 @@ def alpha_for_size(
     The paper compares losses at one mean size (Section 3.1); this function finds the ``alpha`` for that.
 
     Choose on other rows than you calibrate with (:func:`~ordinalrisk.splitting.split_rows`): the guarantee is
-    for an ``alpha`` that was chosen without the calibration rows. An ``alpha`` from their own curve
-    estimates the risk and does not bound it: where luck makes ``alpha`` small, the risk stays as it is. With
-    20 calibration rows, in the third of 2,000 simulated draws with the smallest ``alpha``, its mean was 0.20
-    and the risk 0.30.
+    for an ``alpha`` that was chosen without the calibration rows. An ``alpha`` from their own curve estimates
+    the risk and does not bound it: luck can make ``alpha`` small, but not the risk. With 20 calibration rows,
+    in the third of 2,000 simulated draws with the smallest ``alpha``, its mean was 0.20 and the risk 0.30.
 
     Examples
     --------

@@ -212,7 +212,7 @@ def ranked(comparisons: Iterable[Comparison]) -> Comparisons:
     Returns
     -------
     Comparisons
-        The same ones.
+        The same comparisons, sorted.
 
     Examples
     --------
@@ -330,7 +330,7 @@ def _alphas_near(alpha: Fraction, losses: NDArray[np.float64], bound: Fraction) 
 
 
 def _by_unit(rows: ShuffledFolds, ends: Sequence[Ends], costs: CostTable, relative: bool) -> _UnitResults:
-    r"""Return what the sets of each unit come to.
+    r"""Return the sizes and losses of the sets of each unit.
 
     If ``relative``, a loss is :math:`r + (L - r g) / \bar g` with ``r`` the share that is lost of all stakes
     ``g``: its mean is ``r``, and it moves the thresholds as a loss does otherwise.

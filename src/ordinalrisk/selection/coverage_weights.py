@@ -134,7 +134,7 @@ def weights_for_coverage(
     Returns
     -------
     CoverageWeights
-        The weights, the ``alpha`` and what they come to on these rows.
+        The weights, the ``alpha``, and the coverage and size on these rows.
 
     Notes
     -----

@@ -2,7 +2,7 @@
 
 The rows are shuffled and cut into folds. The threshold of each fold is calibrated on the other folds, and the
 counts of all folds add up. The steps of a row's loss do not depend on its fold, so they are computed once for
-each loss and growth rule and joined for each fold.
+each loss and growth rule and concatenated for each fold.
 
 Rows of one cluster stay together. Clusters are then exchangeable, not rows: each counts once, with the mean
 loss of its rows.
@@ -87,7 +87,7 @@ def cross_validated(
     curves: Iterable[RiskCurve],
     alphas: Sequence[Number],
 ) -> list[CrossValidated]:
-    """Return what comes of each ``alpha`` with the curves of :func:`curves_without_each`."""
+    """Return the results of each ``alpha`` with the curves of :func:`curves_without_each`."""
     exact = [as_fraction(alpha, "alpha") for alpha in alphas]
     folds: list[list[tuple[Tally, Ends]]] = []
     certified = [True] * len(exact)

@@ -93,7 +93,7 @@ def trade_off(
     TradeOff
         Printed, a table: the mean loss, the mean number of labels in a set with its approximate 95 % interval
         (see :class:`~ordinalrisk.selection.compare.Comparison`), the share of sets that are a single label,
-        and the share that hold the truth; ``few rows`` where there are too few to certify ``alpha``.
+        and the share that include the truth; ``few rows`` where there are too few to certify ``alpha``.
 
     Examples
     --------

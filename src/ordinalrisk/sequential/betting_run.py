@@ -1,7 +1,8 @@
-"""The bets behind a monitor: their sizes, how a row changes their wealth, and the evidence of all together.
+"""The bets behind a monitor: their sizes, how a row changes their wealth, and their total evidence.
 
-All is sums and products of positive numbers, and each row rounds down by more than its rounding errors: the
-computed wealth is never above the true one. ``docs/design/over-time.md`` has the reasons for these bets.
+All numbers are sums and products of positive numbers, rounded down at each row by more than its rounding
+errors: the computed wealth is never above the true one. ``docs/design/over-time.md`` has the reasons for
+these bets.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Floats = NDArray[np.float64]
 
 LARGEST_WEALTH = 1e300
 MOST_RECENT = 500
-"""So many of the last losses are kept."""
+"""The number of recent losses to keep."""
 _BET_AT_ONCE = 0.5
 _PATIENCE = 1000.0
 _DOWN_EACH_ROW, _DOWN_IN_SUM = 1 - Fraction(1, 2**48), 1 - 2.0**-40
@@ -35,7 +36,7 @@ _LARGEST_STAKE = Fraction(1, 2)
 
 
 class BettingRun(Run):
-    """Bets against "the expected loss is at most ``alpha``", and the row at which they reached a wealth.
+    """Bets against "the expected loss is at most ``alpha``", and the row at which they raised the alarm.
 
     If rows have clusters, a cluster counts as a row, with the mean loss of its rows.
     """
@@ -53,10 +54,10 @@ class BettingRun(Run):
         self.wealth: Floats = np.zeros(len(self.sizes))
         self.needed, self.peak = needed, 1.0
         self.alarm_row: int | None = None
-        self.rise_row: int | None = None  # where the loss began to rise, as it looked at the alarm
+        self.rise_row: int | None = None  # where the loss began to rise, estimated at the alarm
         common = lcm(alpha.denominator, costs.unit.denominator)
         self._in_whole = int(costs.unit * common), int(alpha * common)  # a unit of the loss, and alpha
-        self.lowest: tuple[int, int | Fraction] = (0, 0)  # rows and their loss where its excess was lowest
+        self.lowest: tuple[int, int | Fraction] = (0, 0)  # rows and total loss where its excess was lowest
         self.recent: deque[int | Fraction] = deque(maxlen=MOST_RECENT)
         self.clusters: dict[str, None] | None = None  # digests of their names
 
@@ -71,7 +72,7 @@ class BettingRun(Run):
         return factors
 
     def watch(self, labels: NDArray[np.int64], nearest: NDArray[np.int64]) -> None:
-        """Take in rows by their true labels and the nearest labels of their sets."""
+        """Add rows by their true labels and the nearest labels of their sets."""
         at_once = min(_ROWS_AT_ONCE, _BETS_AT_ONCE // len(self.sizes))
         for start in range(0, len(labels), at_once):
             here = slice(start, start + at_once)
@@ -81,7 +82,7 @@ class BettingRun(Run):
     def watch_clusters(
         self, labels: NDArray[np.int64], nearest: NDArray[np.int64], clusters: NDArray[np.int64]
     ) -> None:
-        """Take in whole clusters; ``clusters`` numbers them in the order of their first rows."""
+        """Add whole clusters; ``clusters`` numbers them in the order of their first rows."""
         lost, sizes = [0] * (int(clusters.max(initial=-1)) + 1), np.bincount(clusters).tolist()
         for cluster, loss in zip(clusters.tolist(), self.costs.units[labels, nearest].tolist(), strict=True):
             lost[cluster] += loss
@@ -124,8 +125,8 @@ class BettingRun(Run):
 def bet_sizes(claim: Fraction) -> list[Fraction]:
     """Return sizes that double as long as a row without loss leaves half of the wealth.
 
-    Smaller bets would find a risk of less than 1.02 ``alpha``, in a million rows; larger ones a risk of many
-    times ``alpha``, a few rows earlier.
+    Smaller bets would only help to find a risk below 1.02 ``alpha``, in a million rows; larger ones would
+    find a risk of many times ``alpha`` a few rows earlier.
     """
     sizes = [_SMALLEST_BET]
     while 2 * sizes[-1] * claim <= _LARGEST_STAKE:
@@ -136,7 +137,7 @@ def bet_sizes(claim: Fraction) -> list[Fraction]:
 def loss_bet_factors(surplus: Fraction, sizes: list[Fraction]) -> list[float]:
     """Return ``1 + size * surplus`` for each size, rounded down by more than a row's rounding errors."""
     down, lost, in_all = _DOWN_EACH_ROW, surplus.numerator, surplus.denominator
-    return [  # Python divides whole numbers with one rounding
+    return [  # Python rounds the quotient of whole numbers once
         (size.denominator * in_all + size.numerator * lost)
         * down.numerator
         / (size.denominator * in_all * down.denominator)
@@ -157,7 +158,7 @@ def wealth_after(wealth: Floats, factors: Floats, row: int) -> Floats:
 
 
 def evidence_after(wealth: Floats, row: int | NDArray[np.int64]) -> Floats:
-    """Return the wealth of all bets, on the first axis, and of what is not bet yet, after each row."""
+    """Return the total wealth after each row: of all bets (first axis) and of what is not bet yet."""
     kept = (1 - _BET_AT_ONCE) * _PATIENCE / (_PATIENCE + row)
     in_order = np.add.accumulate(wealth, axis=0)[-1]  # the order of this sum does not depend on the shape
     total: Floats = (in_order / len(wealth) + kept) * _DOWN_IN_SUM

@@ -44,14 +44,14 @@ N_BETS = len(_SLOPES) + len(_CURVATURES)
 class ScoreDrift:
     r"""An alarm for new rows with other scores than the calibration rows, false with probability ``delta``.
 
-    It needs no labels. Of each row it looks at the uncertainty, one minus the largest probability, and tests
+    It needs no labels. It looks at the uncertainty of each row, one minus the largest probability, and tests
 
         the new rows are exchangeable with the calibration rows.
 
     You may look after every row: the probability of ever raising the alarm although this is true is at most
-    ``delta``. The guarantee needs exchangeable rows, so an alarm says that it may no longer hold. It does
-    not say that it is broken: see :class:`RiskMonitor` for that. No alarm proves nothing either: the labels
-    may have changed while the scores look as before.
+    ``delta``. The guarantee needs exchangeable rows, so an alarm says that it may no longer hold. It does not
+    say that the guarantee is broken: see :class:`RiskMonitor` for that. Without an alarm it may be broken
+    too: labels can change while the scores look as before.
 
     The conformal p-value of a row is the share of rows so far, calibration rows and the row itself included,
     that are at least as uncertain, where a coin decides about ties:
@@ -91,8 +91,8 @@ class ScoreDrift:
 
     Notes
     -----
-    New rows join the rows that later ones are compared with. So a drift is found soon after it begins, or
-    not at all if it is slower than rows come in, and an alarm stays.
+    New rows join the rows that later ones are compared with. So a drift is found soon after it begins or, if
+    it is slow, never. An alarm stays.
 
     All rows are compared together: if the calibration has groups, a new mix of groups is a drift too.
 
@@ -361,7 +361,7 @@ class ScoreDrift:
 
 
 def score_bet_factors(p_value: float) -> Floats:
-    """Return by how much each bet multiplies its wealth: 1 on average for a uniform p-value, just below.
+    """Return the factor of each bet's wealth; for a uniform p-value, its mean is just below 1.
 
     Bets on the mean have the factor ``1 + s (2 p - 1)``, bets on the spread ``1 + s (6 p^2 - 6 p + 1)``.
     """

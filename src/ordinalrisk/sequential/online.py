@@ -33,7 +33,7 @@ from ordinalrisk.sequential.state import SequentialState
 
 
 class OnlineRiskController(SequentialState[OnlineRun]):
-    r"""Prediction sets with a bounded mean loss over time, whatever comes.
+    r"""Prediction sets with a bounded mean loss over time, for any sequence of rows.
 
     :meth:`predict_set` hands out sets at the current threshold. :meth:`update` settles them when their labels
     are known: each loss moves the threshold. Labels may come late, in batches and in any order; until then
@@ -67,7 +67,7 @@ class OnlineRiskController(SequentialState[OnlineRun]):
     risk_ : float
         The mean loss of the settled rows; NaN before the first.
     threshold_ : float
-        The threshold of the next set, which holds the labels with a level of at least this.
+        The threshold of the next set, which has the labels with a level of at least this.
     classes_ : array
         The labels in order.
 
@@ -154,7 +154,7 @@ class OnlineRiskController(SequentialState[OnlineRun]):
         Returns
         -------
         OnlineRiskController
-            Itself.
+            The same controller.
 
         Examples
         --------
@@ -224,7 +224,7 @@ class OnlineRiskController(SequentialState[OnlineRun]):
         Returns
         -------
         OnlineRiskController
-            Itself.
+            The same controller.
 
         Examples
         --------

@@ -88,7 +88,7 @@ class OnlineRun(Run):
         self.ceiling = math.ceil(1 / self.step)
         if threshold is None:
             threshold = -1.0 if self.scale.scores else float(alpha)
-        # A little short of the threshold's own place, so that rounding does not put it past its own labels.
+        # Slightly below the threshold's place, so that rounding does not exclude labels at the threshold.
         theta = Fraction(self.scale.place_of(threshold)) * (1 - Fraction(1, 2**40))
         self.start = self.place = math.floor(theta / self.step)
         self.most_pending = 0
@@ -114,7 +114,7 @@ class OnlineRun(Run):
 
     @property
     def cut_off(self) -> int:
-        """How much of the moves the ceiling has taken away."""
+        """The total of the moves that the ceiling cut off."""
         moves: int = self.start + self.n_settled * self.budget - self.lost - self.place
         return moves
 

@@ -17,7 +17,7 @@ from ordinalrisk.prediction.interval_set import IntervalSet
 from ordinalrisk.saving.run_documents import WatchedFile
 from ordinalrisk.sequential.monitor import RiskMonitor
 
-_FEWEST_AT_THE_START = 20  # so few rows can be the same by chance
+_FEWEST_AT_THE_START = 20  # fewer rows can be equal by chance
 
 
 class FileFingerprints:
@@ -62,7 +62,7 @@ class FileFingerprints:
 
     @property
     def repeated(self) -> dict[int, tuple[int, bool]]:
-        """The number of rows of each file that are those of an earlier one, and whether these are all."""
+        """The number of rows of each file that repeat an earlier file, and whether these are all its rows."""
         found = {part: (n_rows, False) for part, n_rows in self._at_the_start.items()}
         known = set(self._known)
         for part, file in zip(sorted(self._running), self.files, strict=True):

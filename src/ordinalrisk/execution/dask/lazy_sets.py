@@ -80,7 +80,7 @@ class LazyIntervalSet:
         return (self.lower_index[:, None] <= label) & (label <= self.upper_index[:, None])
 
     def contains(self, y: Any) -> da.Array:
-        """Return whether each set holds the label in ``y``, a dask collection cut in the same places."""
+        """Return whether each set includes the label in ``y``, a dask collection with the same partitions."""
         return self._with_labels(contains_in_partition, y, bool)
 
     def losses(self, y: Any, costs: NDArray[np.float64]) -> da.Array:

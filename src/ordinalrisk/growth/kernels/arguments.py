@@ -96,13 +96,13 @@ def address(array: Any) -> int:
 
 
 def rows_of(proba: NDArray[Any], given: NDArray[np.int64] | None, tolerance: float) -> Rows:
-    """Return the rows as the kernels take them; the caller must keep the arrays meanwhile."""
+    """Return the rows for the kernels; the caller must keep the arrays during the call."""
     given_at = None if given is None else address(given)
     return Rows(address(proba), proba.itemsize, *proba.shape, given_at, tolerance)
 
 
 def costs_of(costs: GainTables) -> Costs:
-    """Return the cost table as the kernels take it."""
+    """Return the cost table for the kernels."""
     return _costs_of(SameObject(costs))
 
 

@@ -31,7 +31,7 @@ ROWS_WORTH_A_THREAD = 16_384
 NUMBERS_COPIED_AT_ONCE = 65_536
 ALL_VALID = -1
 IN_ONE_PIECE: tuple[Literal["C_CONTIGUOUS"], Literal["ALIGNED"]] = ("C_CONTIGUOUS", "ALIGNED")
-MOST_THREADS = 4_096  # of many more, a system has none left for anything else
+MOST_THREADS = 4_096  # with many more, a system has none left for other programs
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -117,7 +117,7 @@ def intervals(
     quick = quick_test_for(_plain_type(proba), costs, rule, point, threshold, tolerance)
     how = RULES[rule], POINTS[point], threshold, byref(quick)
 
-    def block(rows: slice, _: Any = ends) -> None:  # an interrupted caller may let go of the ends
+    def block(rows: slice, _: Any = ends) -> None:  # keeps the ends if the caller is interrupted
         room, _held = _workspace(proba.shape[1])
         for here, p in _plain(proba, rows):
             taken = rows_of(p, _part(given, here), tolerance)
@@ -182,8 +182,8 @@ def steps(
 def count_uncertainty(proba: NDArray[Any], shift: int, first: int, n_bins: int) -> Labels | None:
     """Count rows by one minus their largest probability; None without the library.
 
-    A bin has the numbers that share their bits above ``shift``. Bins are counted from ``first`` on, after one
-    for all below.
+    Numbers with the same bits above ``shift`` share a bin. Bin 1 has the bits ``first``; bin 0 is for all
+    numbers below.
     """
     run = functions()
     if run is None:
@@ -200,7 +200,7 @@ def count_uncertainty(proba: NDArray[Any], shift: int, first: int, n_bins: int) 
 
 
 def side_by_side(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Columns of one length and number type, each in one piece, as a matrix with each row in one piece."""
+    """Copy contiguous columns of one length and type into a matrix with contiguous rows."""
     dtype, run = columns[0].dtype, functions()
     plain = all(
         column.dtype == dtype and column.flags.c_contiguous and column.flags.aligned for column in columns
@@ -210,7 +210,7 @@ def side_by_side(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
     matrix = np.empty((len(columns[0]), len(columns)), dtype)
     addresses = np.array([address(column) for column in columns], np.int64)
 
-    def block(rows: slice, _: Any = columns) -> None:  # an interrupted caller may free the columns
+    def block(rows: slice, _: Any = columns) -> None:  # keeps the columns if the caller is interrupted
         _copy_rows(run, addresses + rows.start * dtype.itemsize, dtype.itemsize, matrix[rows])
 
     _over_blocks(block, len(matrix))
@@ -226,7 +226,7 @@ def _plain_type(proba: NDArray[Any]) -> np.dtype[Any]:
 
 
 def _plain(proba: NDArray[Any], rows: slice) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """The rows as float32 or float64 in row order: as they are, or else copied a few at a time."""
+    """Yield the rows as float32 or float64 in row order, unchanged or copied a few at a time."""
     flags = proba.flags
     if flags.c_contiguous and flags.aligned and proba.dtype in MARGIN:
         yield rows, proba[rows]
@@ -238,7 +238,7 @@ def _plain(proba: NDArray[Any], rows: slice) -> Iterator[tuple[slice, NDArray[An
 
 
 def _in_row_order(proba: NDArray[Any]) -> NDArray[Any]:
-    """A copy with each row in one piece; of columns in one piece, several times faster than numpy's."""
+    """Copy to contiguous rows; from contiguous columns, several times faster than numpy."""
     run = functions()
     if run is None or proba.flags.c_contiguous or not proba.flags.aligned or proba.dtype not in MARGIN:
         return np.ascontiguousarray(proba)
@@ -300,7 +300,7 @@ def _over_blocks(run: Callable[[slice], Result], n: int) -> list[Result]:
     finally:
         wait(others)  # they write into the caller's arrays
     results = [first]
-    while others:  # an error must not hold the task that it comes from, which holds the rows
+    while others:  # so that an error does not keep its task alive, and the rows
         results.append(others.pop(0).result())
     return results
 
@@ -339,7 +339,7 @@ def _do(future: Future[Any], run: Callable[[slice], Any], block: slice) -> None:
         future.set_result(run(block))
     except BaseException as error:
         future.set_exception(error)
-        del future  # it holds the error, which holds this frame
+        del future  # it refers to the error, which refers to this frame
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,15 +1,14 @@
 """The growth rules in Triton, on tensors that stay where they are.
 
 Every rule mirrors its namesake in :mod:`ordinalrisk.growth.kernels.reference` and gives the same bits:
-float64 arithmetic in the reference's order, with nothing fused. One lane takes one row, a program takes
-tiles of ``BLOCK`` rows, and what a rule needs of a row lies in a workspace that stays in the caches, since
-registers can't be indexed by a label that differs from lane to lane
-(:mod:`ordinalrisk.growth.kernels.gpu_levels`).
+float64 arithmetic in the reference's order, with nothing fused. Each lane processes one row, each program
+tiles of ``BLOCK`` rows. The numbers of a row are in a workspace that stays in the caches, because registers
+can't be indexed by a label that differs from lane to lane (:mod:`ordinalrisk.growth.kernels.gpu_levels`).
 
-The frontier's intervals, which are what prediction computes, have a way of their own that reads each row
-once and keeps it in registers (:mod:`ordinalrisk.growth.kernels.gpu_quick_sets`). It decides the rows whose
-set rounding can't change, and lists the others for the exact kernel. So has the step of a weighted loss
-(:mod:`ordinalrisk.growth.kernels.gpu_quick_steps`), for the rows whose gains need no pooling.
+The frontier's intervals have faster kernels, which read each row once and keep it in registers
+(:mod:`ordinalrisk.growth.kernels.gpu_quick_sets`). They settle the rows whose set rounding can't change, and
+list the others for the exact kernel. So do those for the steps of a weighted loss
+(:mod:`ordinalrisk.growth.kernels.gpu_quick_steps`), with the rows whose gains need no pooling.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ def steps(
 
 
 class _Job:
-    """One call's rows, tables, workspace and findings, as the kernels take them."""
+    """The rows, tables, workspace and findings of one call, as arguments of kernels."""
 
     def __init__(self, proba: Tensor, costs: GainTables, rule: str, point: str, given: Tensor | None) -> None:
         self.proba, self.costs, self.rule, self.point, self.given = proba, costs, rule, point, given
@@ -130,7 +129,7 @@ class _Job:
 
     @cached_property
     def exact(self) -> dict[str, Any]:
-        """What every exact kernel takes."""
+        """The arguments of every exact kernel."""
         n, K = self.proba.shape
         workspace_bytes = PARTS.value * K * BLOCK * 8
         n_programs = max(1, min(MOST_PROGRAMS, triton.cdiv(n, BLOCK), WORKSPACE_BYTES // workspace_bytes))
@@ -161,7 +160,7 @@ class _Job:
             kernel[(len(self.exact["workspace"]),)](**self.exact, **self.list, **rest)
 
     def launch_clear(self, threshold: float, lower: Tensor, upper: Tensor) -> None:
-        """Write the intervals that are clear, and list the rows of the others."""
+        """Write the intervals of clear rows, and list the other rows."""
         n, K = self.proba.shape
         number_type = torch.float64 if self.proba.dtype == torch.float64 else torch.float32
         rounding = ROUNDING[number_type]
@@ -242,7 +241,7 @@ class _Job:
             )
 
     def make_list(self) -> Tensor:
-        """Room for the number of every row; exact kernels take the rows of the last list made."""
+        """Return a list with room for every row; exact kernels process the last list made."""
         n = len(self.proba)
         number = torch.int32 if n < 2**31 else torch.int64
         self.n_lists += 1
@@ -257,7 +256,7 @@ class _Job:
         return Findings(*self.found.tolist())
 
     def require_valid(self) -> Findings:
-        """The findings, or an error with the first row that is no probability vector."""
+        """Return the findings; raise an error with the first row that is not a probability vector."""
         findings = self.findings()
         if findings.rows_from_first_bad:
             raise InvalidRow(len(self.proba) - findings.rows_from_first_bad)
@@ -277,7 +276,7 @@ def _tables_on(costs: SameObject, device: torch.device) -> dict[str, Tensor]:
 
 
 class _DeviceWeights(NamedTuple):
-    """Of the mode, and of each label when it joins left and right, one after the other."""
+    """The weights of the mode, then of each label that joins left, then of each that joins right."""
 
     numbers: Tensor
     equal: bool
@@ -295,17 +294,17 @@ def _weights_on(costs: SameObject, device: torch.device, number_type: torch.dtyp
 
 
 def _fitting(steps: Tensor, n_steps: int) -> Tensor:
-    """The first steps, in memory of their own if most of the room is left over."""
+    """Return the first steps, copied if most of the memory would stay unused."""
     return steps[:n_steps].clone() if 2 * n_steps < len(steps) else steps[:n_steps]
 
 
 def _has_one_step(costs: GainTables, rule: str, point: str) -> bool:
-    """Whether a row has a step at most, whose level is the gain of its label where gains never rise."""
+    """Return whether each row has at most one step, at the gain of its label unless gains must be pooled."""
     return rule == "frontier" and point == "mode" and costs.weighted
 
 
 def _can_be_clear(proba: Tensor, costs: GainTables, rule: str, point: str, threshold: float) -> bool:
-    """Return whether some rows may not need pooling, so that it is worth looking for them."""
+    """Return whether it is worth looking for rows that need no pooling."""
     return (
         rule == "frontier"
         and point == "mode"

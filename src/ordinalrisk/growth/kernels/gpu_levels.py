@@ -32,7 +32,7 @@ FULL = tl.constexpr(cost_table.FULL)
 
 
 class Findings(NamedTuple):
-    """What kernels count, and all that comes back to the host."""
+    """The counts of the kernels: all that is copied to the host."""
 
     rows_from_first_bad: int
     n_listed: int

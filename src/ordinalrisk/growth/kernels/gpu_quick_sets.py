@@ -31,7 +31,7 @@ def clear_intervals_kernel(
     MODE_MATTERS: tl.constexpr, IN_ORDER: tl.constexpr, COMPUTED_IN: tl.constexpr, BLOCK: tl.constexpr,
     STAGES: tl.constexpr,
 ):  # fmt: skip
-    """The frontier's intervals from the mode, where no gain is near enough the threshold to be misjudged."""
+    """The frontier's intervals from the mode, of rows without a gain close to the threshold."""
     just_below = in_float64(threshold * (1.0 - margin), BLOCK).to(COMPUTED_IN)
     just_above = in_float64(threshold * (1.0 + margin), BLOCK).to(COMPUTED_IN)
     within = in_float64(safe_tolerance, BLOCK).to(COMPUTED_IN)

@@ -1,4 +1,4 @@
-"""How programs of the Triton kernels take their rows and pass others on, and where they keep numbers."""
+"""How programs of the Triton kernels read rows, list rows for other kernels, and use their workspace."""
 
 import triton
 import triton.language as tl
@@ -39,7 +39,7 @@ def list_rows(rows, wanted, counter, listed_rows):
 
 @triton.jit
 def in_float64(number, BLOCK: tl.constexpr):
-    """``number`` in every lane; as it stands in a comparison it would be rounded to float32."""
+    """``number`` as float64 in every lane; in a comparison it would be rounded to float32."""
     return tl.full([BLOCK], number, tl.float64)
 
 
@@ -60,7 +60,7 @@ def read(
     proba, row_stride, column_stride, n, found, TOLERANCE: tl.constexpr,
     rows, active, tile, K, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Copy the rows to the tile; the lanes that have a probability vector."""
+    """Copy the rows to the tile; return which lanes have a probability vector."""
     tl.debug_barrier()
     place = proba + rows * row_stride
     total = tl.zeros([BLOCK], tl.float64)
