@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import ordinalrisk as orisk
 from ordinalrisk.calibration.fingerprint import DataFingerprint
 from ordinalrisk.calibration.loss_steps import LossSteps
+from ordinalrisk.calibration.score_counts import ScoreCounts
 from ordinalrisk.curves.part_steps import (
     Answer,
     Answers,
@@ -144,6 +145,7 @@ SUMMARIES = {
         lambda promise, found: [*map(np.ndarray.tolist, found.drawn())],
     ),
     ScatteredRows: Merged(lambda promise: ScatteredRows(7), scattered_found),
+    ScoreCounts: Merged(lambda promise: ScoreCounts(), lambda promise, found: found.counts.tolist()),
     Outcomes: Merged(outcomes, outcomes_found),
     SummaryGroup: Merged(
         lambda promise: SummaryGroup(counted=outcomes(promise), sample=RandomRows(5)),
