@@ -537,7 +537,7 @@ import json, re, sys
 import triton, triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from ordinalrisk.growth.kernels import RULES, gpu_quick_sets, gpu_quick_steps, gpu_levels
+from ordinalrisk.growth.kernels import RULE_NUMBERS, gpu_quick_sets, gpu_quick_steps, gpu_levels
 
 def ptx(kernel, types, constants, **options):
     types = {name: types.get(name, "constexpr") for name in kernel.arg_names}
@@ -564,7 +564,7 @@ quick = {
 }
 exactly = {"num_warps": 1, "num_stages": 1, "enable_fp_fusion": False}
 code = {}
-for rule in RULES.values():
+for rule in RULE_NUMBERS.values():
     for shape in (0, 2):
         kind = how | {"RULE": rule, "SHAPE": shape, "WEIGHTED": shape == 0}
         code[f"intervals {rule} {shape}"] = ptx(gpu_levels.intervals_kernel, exact, kind, **exactly)

@@ -42,7 +42,7 @@ def softmax(logits: Any) -> NDArray[np.float64]:
     array([[0.5, 0.5],
            [1. , 0. ]])
     """
-    return softmax_of_rows(_finite(logits, "logits"))
+    return softmax_of_rows(_finite_matrix(logits, "logits"))
 
 
 def min_shift(logits: Any) -> NDArray[np.float64]:
@@ -67,7 +67,7 @@ def min_shift(logits: Any) -> NDArray[np.float64]:
     >>> min_shift([[1.0, 2.0, 4.0]])
     array([[0.  , 0.25, 0.75]])
     """
-    z = _finite(logits, "logits")
+    z = _finite_matrix(logits, "logits")
     z = np.where(np.abs(z).max(axis=1, keepdims=True) > _LARGE, z * 2.0**-64, z)  # exact, without overflow
     shifted = z - z.min(axis=1, keepdims=True)
     total = shifted.sum(axis=1, keepdims=True)
@@ -100,12 +100,12 @@ def from_cumulative(cumulative: Any) -> NDArray[np.float64]:
     >>> from_cumulative([[0.25, 0.75]])
     array([[0.25, 0.5 , 0.25]])
     """
-    inner = _finite(cumulative, "cumulative", fewest=1)
+    inner = _finite_matrix(cumulative, "cumulative", fewest=1)
     if (row := _first_row((inner < 0) | (inner > 1))) is not None:
         raise ValueError(f"Row {row} of cumulative has a value outside [0, 1]: {inner[row].tolist()}.")
     n = len(inner)
     proba = np.diff(inner, axis=1, prepend=np.zeros((n, 1)), append=np.ones((n, 1)))
-    _require_order(proba < 0, "cumulative", "increase from P(Y <= 0) to P(Y <= K-2)", inner)
+    _require_monotone(proba < 0, "cumulative", "increase from P(Y <= 0) to P(Y <= K-2)", inner)
     return proba
 
 
@@ -131,8 +131,8 @@ def from_cumulative_logits(logits: Any) -> NDArray[np.float64]:
     >>> from_cumulative_logits([[2.0, -2.0]]).round(3)
     array([[0.119, 0.762, 0.119]])
     """
-    z = _finite(logits, "logits", fewest=1)
-    _require_order(z[:, 1:] > z[:, :-1], "logits", "decrease from P(Y > 0) to P(Y > K-2)", z)
+    z = _finite_matrix(logits, "logits", fewest=1)
+    _require_monotone(z[:, 1:] > z[:, :-1], "logits", "decrease from P(Y > 0) to P(Y > K-2)", z)
     with np.errstate(over="ignore"):  # at minus infinity the factor is 1
         middle = _sigmoid(z[:, :-1]) * _sigmoid(-z[:, 1:]) * -np.expm1(np.diff(z, axis=1))
     return np.concatenate([_sigmoid(-z[:, :1]), middle, _sigmoid(z[:, -1:])], axis=1)
@@ -210,7 +210,7 @@ def _token_logprobs(candidates: Any, row: int) -> list[tuple[str, float]]:
         ) from None
 
 
-def _finite(values: Any, name: str, fewest: int = 2) -> NDArray[np.float64]:
+def _finite_matrix(values: Any, name: str, fewest: int = 2) -> NDArray[np.float64]:
     array = widened(as_matrix(to_numpy(values, name), name, fewest)).astype(np.float64)
     bad = ~np.isfinite(array)
     if bad.any():
@@ -219,7 +219,7 @@ def _finite(values: Any, name: str, fewest: int = 2) -> NDArray[np.float64]:
     return array
 
 
-def _require_order(wrong: NDArray[np.bool_], name: str, rule: str, values: NDArray[np.float64]) -> None:
+def _require_monotone(wrong: NDArray[np.bool_], name: str, rule: str, values: NDArray[np.float64]) -> None:
     if (row := _first_row(wrong)) is not None:
         raise ValueError(f"{name} must {rule} along a row; row {row} is {values[row].tolist()}.")
 

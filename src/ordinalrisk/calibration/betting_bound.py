@@ -94,7 +94,7 @@ def spread_before(
         paid = earlier[:above]
         if first is None:
             around = _losses_above_zero(place[paid], losses[paid]) - alpha
-            squares = [*(around**2).tolist(), *_product(start - len(around), alpha * alpha)]
+            squares = [*(around**2).tolist(), *_exact_product(start - len(around), alpha * alpha)]
         else:
             around = total_losses(place[paid], losses[paid], start, first[:start]) - alpha
             squares = (around**2).tolist()
@@ -103,7 +103,7 @@ def spread_before(
     return spread
 
 
-def _product(count: int, value: float) -> tuple[float, float]:
+def _exact_product(count: int, value: float) -> tuple[float, float]:
     """Return two floats that add up to the product exactly."""
     exact = count * Fraction(value)
     near = float(exact)

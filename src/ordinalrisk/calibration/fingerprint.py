@@ -29,7 +29,7 @@ def of_parts(digests: Sequence[str]) -> str:
     """
     if len(digests) == 1:
         return digests[0]
-    return _digest(f"{len(digests)} parts\n", bytes.fromhex("".join(digests)))
+    return _blake3(f"{len(digests)} parts\n", bytes.fromhex("".join(digests)))
 
 
 class Fingerprint:
@@ -87,7 +87,7 @@ class Fingerprint:
             raise ValueError("There are no rows to take the fingerprint of.")
         n_classes, name = self._kind
         header = f"{(self._n_rows, n_classes)} {name}\n"
-        return _digest(header, self._proba.digest() + self._labels.digest())
+        return _blake3(header, self._proba.digest() + self._labels.digest())
 
 
 class DataFingerprint(Summary):
@@ -150,7 +150,7 @@ def _hasher(n_bytes: int) -> Any:
     return blake3(max_threads=max(1, threads))
 
 
-def _digest(header: str, content: bytes) -> str:
+def _blake3(header: str, content: bytes) -> str:
     digest: str = _hasher(0).update(header.encode() + content).hexdigest()
     return digest
 

@@ -241,15 +241,15 @@ class LossSteps(Summary):
         return _StepsByRow(
             self._unit_steps(batch),
             to_host(batch.labels),
-            _distinct("groups", batch.groups, n_rows),
-            _distinct("clusters", batch.clusters, n_rows),
+            _distinct_names("groups", batch.groups, n_rows),
+            _distinct_names("clusters", batch.clusters, n_rows),
             None if weights is None else row_weights(weights, n_rows),
         )
 
     def _calibration_of_units(self, kept: list[_StepsByRow], columns: ScoreColumns | None) -> Calibration:
         labels = np.concatenate([each.labels for each in kept])
-        groups, group_names = _numbered([each.groups for each in kept])
-        clusters, _ = _numbered([each.clusters for each in kept])
+        groups, group_names = _names_numbered([each.groups for each in kept])
+        clusters, _ = _names_numbered([each.clusters for each in kept])
         weights, weight_unit = None, Fraction(1)
         if kept[0].weights is not None:
             of_rows = np.concatenate([each.weights for each in kept if each.weights is not None])
@@ -312,7 +312,7 @@ Names = tuple[tuple[Any, ...], NDArray[np.int64]]
 """The distinct names of a batch in order of appearance, and the position of the name of each row."""
 
 
-def _distinct(kind: str, values: Any, n_rows: int) -> Names | None:
+def _distinct_names(kind: str, values: Any, n_rows: int) -> Names | None:
     if values is None:
         return None
     names = RowNames(kind)
@@ -320,7 +320,9 @@ def _distinct(kind: str, values: Any, n_rows: int) -> Names | None:
     return names.known, positions
 
 
-def _numbered(batches: Sequence[Names | None]) -> tuple[NDArray[np.int64] | None, tuple[Any, ...] | None]:
+def _names_numbered(
+    batches: Sequence[Names | None],
+) -> tuple[NDArray[np.int64] | None, tuple[Any, ...] | None]:
     """Number the names of all batches; return the number of each row, and the names in that order."""
     number: dict[Any, int] = {}
     numbers = [

@@ -46,7 +46,7 @@ def score_bins(proba: NDArray[Any]) -> NDArray[np.int64]:
     >>> score_bins(np.array([[0.0, 1.0], [0.5, 0.5], [0.25, 0.75]]))
     array([  0, 961, 897])
     """
-    uncertainty = np.clip(1.0 - _largest(proba), 0.0, np.nextafter(1.0, 0.0))
+    uncertainty = np.clip(1.0 - _largest_probabilities(proba), 0.0, np.nextafter(1.0, 0.0))
     bins: NDArray[np.int64] = np.clip((uncertainty.view(np.int64) >> _SHIFT) - _FIRST + 1, 0, N_BINS - 1)
     return bins
 
@@ -188,7 +188,7 @@ def two_sample_p_value(calibrated: BinCounts, new: BinCounts) -> float:
     return min(1.0, 2 * math.exp(-2 * distance_of(calibrated, new) ** 2 * n * m / (n + m)))
 
 
-def _largest(proba: NDArray[Any]) -> NDArray[np.float64]:
+def _largest_probabilities(proba: NDArray[Any]) -> NDArray[np.float64]:
     """Return the largest probability of each row, column by column, which numpy does faster than by row."""
     top = widened(proba[:, 0])
     for column in range(1, proba.shape[1]):

@@ -37,7 +37,7 @@ def calibrate(
     scores: options.Scores = None,
     logits: options.Logits = None,
     rescale: options.Rescale = False,
-    classes: options.ClassNames = None,
+    classes: options.ClassList = None,
     loss: Annotated[str, typer.Option(metavar="LOSS", help="{losses}, or a CSV file of costs.")] = "coverage",
     weights: Annotated[str | None, typer.Option(metavar="H", help="A weight for each class: 1,1,2.")] = None,
     positions: Annotated[

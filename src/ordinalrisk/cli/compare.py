@@ -37,7 +37,7 @@ def compare(
     scores: options.Scores = None,
     logits: options.Logits = None,
     rescale: options.Rescale = False,
-    classes: options.ClassNames = None,
+    classes: options.ClassList = None,
     weights: Annotated[
         str | None, typer.Option(metavar="H", help="Add a loss with a weight for each class.")
     ] = None,

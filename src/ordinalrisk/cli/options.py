@@ -69,7 +69,7 @@ Logits = Annotated[
 Rescale = Annotated[
     bool, typer.Option("--rescale", help="Divide each row of scores by its sum (rounded scores, counts).")
 ]
-ClassNames = Annotated[
+ClassList = Annotated[
     str | None, typer.Option(metavar="NAMES", help="The labels in order: None,Mild,Severe.")
 ]
 Alpha = Annotated[str | None, typer.Option(metavar="A", help="Another risk than the calibrated one.")]

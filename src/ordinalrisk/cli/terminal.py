@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from ordinalrisk.calibration.guarantees import Guarantee
 
-INSTALL_PLOTS = 'pip install "ordinalrisk[plots]"'
 WIDTH = 80
 _LARGEST_SEED = 2**32 - 1
 
@@ -141,6 +140,8 @@ def noting_warnings(console: Console) -> Iterator[None]:
 def can_draw(console: Console) -> bool:
     """Return whether matplotlib is installed, and print how to install it if not."""
     if find_spec("matplotlib") is None:
+        from ordinalrisk.plots.axes import INSTALL_PLOTS
+
         console.print(f"No pictures without matplotlib: {INSTALL_PLOTS}")
         return False
     return True

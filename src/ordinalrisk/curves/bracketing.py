@@ -209,7 +209,7 @@ class _Search:
         near = levels[_spread_over(len(levels), (first + last) // 2)]
         self.edges = np.unique(np.append(near, [low, self.low]))
         inside = slice(first, last + 1)
-        if _distinct(levels[inside], weights[inside]) > MOST_SENT:
+        if _estimated_levels(levels[inside], weights[inside]) > MOST_SENT:
             return self.asks_edges()
         return Question(np.unique([low, self.low]), ((low, high),))
 
@@ -261,7 +261,7 @@ def _shares(units: NDArray[Any], total: int) -> NDArray[np.float64]:
     return units / float(total)
 
 
-def _distinct(levels: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+def _estimated_levels(levels: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
     """Estimate the number of distinct levels from a sample; a level that occurs twice counts as one."""
     _, first, times = np.unique(levels, return_index=True, return_counts=True)
     return float(weights[first[times == 1]].sum() + np.count_nonzero(times > 1))

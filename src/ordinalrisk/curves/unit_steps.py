@@ -97,14 +97,14 @@ class UnitSteps(NamedTuple):
         stakes = None
         if self.stakes is not None:
             stakes = np.zeros(len(sizes), object)
-            np.add.at(stakes, clusters, _product(self.stakes, finer[clusters]).astype(object))
-        return UnitSteps(self.at, unit, _product(self.by, finer[unit]), len(sizes), stakes), parts
+            np.add.at(stakes, clusters, _wide_product(self.stakes, finer[clusters]).astype(object))
+        return UnitSteps(self.at, unit, _wide_product(self.by, finer[unit]), len(sizes), stakes), parts
 
     def weighted(self, weights: NDArray[Any]) -> UnitSteps:
         """Multiply each step by the weight of its unit, a whole number; drop units of weight 0."""
         heavy = weights[self.unit] > 0
-        by = _product(self.by[heavy], weights[self.unit[heavy]].astype(object))
-        stakes = None if self.stakes is None else _product(self.stakes, weights.astype(object))
+        by = _wide_product(self.by[heavy], weights[self.unit[heavy]].astype(object))
+        stakes = None if self.stakes is None else _wide_product(self.stakes, weights.astype(object))
         return UnitSteps(self.at[heavy], self.unit[heavy], by, self.n_units, stakes)
 
     def stake(self, unit: Fraction) -> Fraction | None:
@@ -116,7 +116,7 @@ class UnitSteps(NamedTuple):
         return Steps(self.at, self.by, max(largest, int(self.by.max(initial=0))))
 
 
-def _product(by: NDArray[Any], times: NDArray[Any]) -> NDArray[Any]:
+def _wide_product(by: NDArray[Any], times: NDArray[Any]) -> NDArray[Any]:
     """Multiply element by element, in 64 bits if the sum fits."""
     product: NDArray[Any] = by.astype(object) * times
     return product.astype(np.int64) if sum(product.tolist()) < 2**63 else product

@@ -149,7 +149,7 @@ def html_table(columns: ColumnsByName) -> str:
     shown = {name: _first_values(column) for name, column in columns.items()}
     numbers = [at for at, values in enumerate(shown.values()) if any(map(_is_number, values))]
     cells = [
-        [html.cell(text, html.NUMBER if at in numbers else html.CELL) for text in _texts(values)]
+        [html.cell(text, html.NUMBER if at in numbers else html.CELL) for text in _numbers_as_text(values)]
         for at, values in enumerate(shown.values())
     ]
     rows = [html.row(*row) for row in zip(*cells, strict=True)]
@@ -173,7 +173,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _texts(values: list[Any]) -> list[str]:
+def _numbers_as_text(values: list[Any]) -> list[str]:
     """Write the values of a column, numbers with the same decimals, at most four."""
     fractions = [value for value in values if isinstance(value, float) and math.isfinite(value)]
     rounded = [f"{value:.{_DECIMALS}f}".rstrip("0").partition(".")[2] for value in fractions]

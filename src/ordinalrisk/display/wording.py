@@ -11,7 +11,7 @@ Facts = list[tuple[str, str, bool]]  # a term, its text, and whether to show it 
 _SHIFTS = {"covariates": "of covariates: rows have weights", "labels": "of the shares of the classes"}
 
 
-def heading(summary: SummaryData) -> str:
+def strata_heading(summary: SummaryData) -> str:
     """Return the heading of the section that shows each group and true class."""
     return f"Each {' and '.join(summary['promise']['by']).replace('class', 'true class')}"
 
@@ -139,9 +139,8 @@ def how_thresholds_apply(summary: SummaryData) -> str:
     """Explain when a label is in a set."""
     promise = summary["promise"]
     if promise["by"]:
-        return (
-            f"One for {heading(summary).lower()}: a label is in the set if its level reaches its threshold."
-        )
+        each = strata_heading(summary).lower()
+        return f"One for {each}: a label is in the set if its level reaches its threshold."
     if promise["shift"] is not None:
         return "The larger the weight, the smaller the threshold that a level has to reach."
     coin = ", and a coin decides if it just does" if promise["randomized"] else ""
@@ -166,7 +165,7 @@ def limits(summary: SummaryData) -> list[str]:
             f"The promise is about a population that differs from that of the calibration rows by the "
             f"{ratios} that the weights express. It is as good as the weights."
         )
-    for_each = f", for {heading(summary).lower()}" if by else ""
+    for_each = f", for {strata_heading(summary).lower()}" if by else ""
     not_for = "each single row" if by else "each class, each group or each single row"
     average = (
         f"It is an average over {unit}s and over draws of the calibration {unit}s"

@@ -72,7 +72,7 @@ class ColumnFinder:
         label = self._label(self._asked.label, [*scores.names, *roles.values()])
         columns = self._without_others(scores, label, roles)
         labels = self._classes(classes, columns, label)
-        ordered = _require_order(columns, labels) if scores.listed else self._matched(columns, labels)
+        ordered = _in_class_order(columns, labels) if scores.listed else self._matched(columns, labels)
         if not scores.listed or classes is None:
             self._note_scores(labels, ordered)
         logits = not self._asked.rescale and self._are_logits(ordered, self._asked.logits)
@@ -116,7 +116,7 @@ class ColumnFinder:
                 f"{len(classes)} classes, {listing(classes)}; name one for each with `scores`."
             )
         if scores.listed:
-            _require_order(columns, classes)
+            _in_class_order(columns, classes)
         else:
             columns = self._matched(columns, classes)
             self._note_scores(classes, columns)
@@ -241,7 +241,7 @@ class ColumnFinder:
         large = [names for names in families.values() if len(names) > 1]
         columns = large[0] if len(large) == 1 else []
         if not large and not wanted:
-            columns = _numbered(free)
+            columns = _numbered_columns(free)
         if not columns or 0 < sum(name[-1].isdigit() for name in columns) < len(columns):
             remedy = "name them with `scores`, such as `scores='p*'`, or `classes` if named like labels"
             if 0 < len(missing) < len(wanted):
@@ -360,7 +360,7 @@ def _without_prefix(name: str) -> str:
     return rest if first in SCORE_PREFIXES else name
 
 
-def _numbered(names: Sequence[str]) -> list[str]:
+def _numbered_columns(names: Sequence[str]) -> list[str]:
     """Return the columns that are named 1, 2, .. or 0, 1, .. without a gap, if no other name is a number."""
     numbered = {int(name): name for name in names if re.fullmatch("[0-9]{1,4}", name)}
     order = sorted(numbered)
@@ -369,7 +369,7 @@ def _numbered(names: Sequence[str]) -> list[str]:
     return [numbered[number] for number in order]
 
 
-def _require_order(columns: list[str], classes: Sequence[Any]) -> list[str]:
+def _in_class_order(columns: list[str], classes: Sequence[Any]) -> list[str]:
     """Return the columns as the user listed them, unless their names contradict that order."""
     endings, labels = list(map(str, _endings(columns))), list(map(str, classes))
     if endings != labels and sorted(endings) == sorted(labels):

@@ -201,7 +201,7 @@ class FileRows:
                 return class_indices(column.to_numpy(), classes, len(column))
             except RowError as error:
                 raise self._label_error(error.row, error.value) from None
-        (values, where), position = _distinct(column), position_of_label(classes.tolist())
+        (values, where), position = _distinct_values(column), position_of_label(classes.tolist())
         positions = np.array([-1 if (k := position(value)) is None else k for value in values], np.int64)
         labels: NDArray[np.int64] = positions[where]
         if len(labels) and labels.min() < 0:
@@ -226,7 +226,7 @@ class FileRows:
         self, read: pa.RecordBatch, column: str, role: str, known: Sequence[Any] | None = None
     ) -> NDArray[Any]:
         """Return the name of each row's group or cluster; the known name if it means the same."""
-        names, where = _distinct(_as_names(read.column(column)))
+        names, where = _distinct_values(_as_names(read.column(column)))
         position = None if known is None else position_of_name(known)
         used, first_rows = np.unique(where, return_index=True)
         for k, row in sorted(zip(used.tolist(), first_rows.tolist(), strict=True), key=lambda each: each[1]):
@@ -285,7 +285,7 @@ def _rescaled(scores: NDArray[Any]) -> NDArray[np.float64]:
     return wide
 
 
-def _distinct(column: pa.Array) -> tuple[list[Any], NDArray[np.int64]]:
+def _distinct_values(column: pa.Array) -> tuple[list[Any], NDArray[np.int64]]:
     """Return the distinct values and None, and the position of each row's value among them."""
     encoded = column.dictionary_encode()
     values = [*encoded.dictionary.to_pylist(), None]

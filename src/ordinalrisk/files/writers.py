@@ -162,7 +162,7 @@ class CsvWriter:
             names = _as_text(pa.array(schema.names, pa.string())).to_pylist()
             schema = pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
         self._safe, self._typed = safe, _without_views(schema)
-        self._schema = pa.schema([_plain(field) for field in self._typed])
+        self._schema = pa.schema([_without_dictionary(field) for field in self._typed])
         self._writer = csv.CSVWriter(sink, self._schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -183,7 +183,7 @@ class JsonLinesWriter:
         self._sink = sink
 
     def write(self, batch: pa.RecordBatch) -> None:
-        columns = [_finite(column) for column in batch.columns]
+        columns = [_null_unless_finite(column) for column in batch.columns]
         try:
             rows = pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist()
         except (ValueError, OverflowError) as error:  # of a time that Python can't hold
@@ -197,7 +197,7 @@ class JsonLinesWriter:
         """There is nothing to close."""
 
 
-def _plain(field: pa.Field) -> pa.Field:
+def _without_dictionary(field: pa.Field) -> pa.Field:
     return field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
 
 
@@ -230,7 +230,7 @@ def _finite_inside(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def _finite(column: pa.Array) -> pa.Array:
+def _null_unless_finite(column: pa.Array) -> pa.Array:
     if not pa.types.is_floating(column.type):
         return column
     return compute.if_else(compute.is_finite(column), column, pa.scalar(None, column.type))

@@ -28,7 +28,6 @@ __all__ = ["AdaptiveGrowth", "FrontierGrowth", "PaperGrowth", "RankedProbability
 POINT_RULES = ("mode", "bayes", "median", "given")
 
 Labels = NDArray[np.int64]
-Ends = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
 @dataclass(frozen=True)
@@ -104,9 +103,11 @@ class GrowthRule(ABC):
 
     def intervals(
         self, proba: NDArray[Any], costs: CostTable, threshold: float, given: Labels | None
-    ) -> Ends:
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the first and last label of each row's set at ``threshold``."""
-        ends: Ends = self._run("intervals", costs, given, proba, threshold=threshold)
+        ends: tuple[NDArray[np.int32], NDArray[np.int32]] = self._run(
+            "intervals", costs, given, proba, threshold=threshold
+        )
         return ends
 
     def steps(

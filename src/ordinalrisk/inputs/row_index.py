@@ -52,9 +52,9 @@ def index_columns(index: Any) -> dict[str, Any]:
     if index is None or (type(index).__name__ == "RangeIndex" and index.name is None and _counts(index)):
         return {}
     if index.nlevels == 1:
-        return {"index" if index.name is None else str(index.name): _values(index)}
+        return {"index" if index.name is None else str(index.name): _level_values(index)}
     return {
-        f"level_{i}" if name is None else str(name): _values(index.get_level_values(i))
+        f"level_{i}" if name is None else str(name): _level_values(index.get_level_values(i))
         for i, name in enumerate(index.names)
     }
 
@@ -63,5 +63,5 @@ def _counts(index: Any) -> bool:
     return bool(index.start == 0 and index.step == 1)
 
 
-def _values(index: Any) -> Any:
+def _level_values(index: Any) -> Any:
     return index.to_numpy() if index.dtype.kind in "biufMm" else index.tolist()

@@ -44,12 +44,12 @@ def report_summary(
         files.require_rows(summary.n_rows)
         others = f" and {len(files.parts) - 1:,} more" if len(files.parts) > 1 else ""
         name = name_of(files.parts[0].place) + others
-        n_bytes = _bytes_of([part.place for part in files.parts])
+        n_bytes = _total_size([part.place for part in files.parts])
         columns = files.columns.to_dict()
         return summary.finish(calibration_name, name, columns, title=title, date=today(), test_bytes=n_bytes)
 
 
-def _bytes_of(places: Sequence[str]) -> int | None:
+def _total_size(places: Sequence[str]) -> int | None:
     """Return the size of all files together; None for a pipe or for very many files."""
     total = 0
     for place in places if len(places) <= _MOST_ASKED else ():

@@ -201,8 +201,8 @@ def _chosen_strata(
     """Return the positions of the strata to draw, at most one for each colour."""
     controller._require_calibrated()
     strata, classes = controller.calibration_.strata, controller.classes_.tolist()
-    of_groups = _positions(groups, None if strata.groups is None else [*strata.groups], "groups")
-    of_labels = _positions(labels, classes if strata.n_labels > 1 else None, "labels")
+    of_groups = _positions_of_names(groups, None if strata.groups is None else [*strata.groups], "groups")
+    of_labels = _positions_of_names(labels, classes if strata.n_labels > 1 else None, "labels")
     chosen = [
         i
         for i, part in enumerate(strata.parts)
@@ -216,7 +216,7 @@ def _chosen_strata(
     return chosen
 
 
-def _positions(chosen: Iterable[Any] | None, known: list[Any] | None, option: str) -> list[int]:
+def _positions_of_names(chosen: Iterable[Any] | None, known: list[Any] | None, option: str) -> list[int]:
     """Return the positions of the chosen names among the known names; all by default."""
     if chosen is None:
         return [*range(len(known or ()))]

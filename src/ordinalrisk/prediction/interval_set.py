@@ -83,8 +83,8 @@ class IntervalSet:
     index: Any = None
 
     def __init__(self, lower_index: Any, upper_index: Any, classes: Any) -> None:
-        self.lower_index: NDArray[np.int32] = _positions(lower_index, "lower_index")
-        self.upper_index: NDArray[np.int32] = _positions(upper_index, "upper_index")
+        self.lower_index: NDArray[np.int32] = _checked_positions(lower_index, "lower_index")
+        self.upper_index: NDArray[np.int32] = _checked_positions(upper_index, "upper_index")
         self.classes = as_classes(classes)
         if self.lower_index.ndim != 1 or self.lower_index.shape != self.upper_index.shape:
             raise ValueError(
@@ -312,7 +312,7 @@ class IntervalSet:
         return notebook_view.interval_set_html(self)
 
 
-def _positions(values: Any, name: str) -> NDArray[np.int32]:
+def _checked_positions(values: Any, name: str) -> NDArray[np.int32]:
     """Return whole numbers as int32; refuse others, so that nothing is truncated or wrapped."""
     array = to_numpy(to_host(values), name)
     if array.dtype == np.int32:

@@ -45,7 +45,7 @@ def evaluation_html(
         _measured(numbers),
         _sizes(numbers["sizes"]),
         _classes(numbers, classes, class_rows),
-        _strata(strata) if strata else "",
+        _strata_table(strata) if strata else "",
     ]
     return f"<div>{''.join(parts)}</div>"
 
@@ -91,7 +91,7 @@ def _classes(numbers: Mapping[str, Any], classes: Sequence[Any], class_rows: Seq
     return html.table(header, rows, range(1, 8)) + html.more(len(classes) - len(rows))
 
 
-def _strata(strata: Sequence[StratumRisk]) -> str:
+def _strata_table(strata: Sequence[StratumRisk]) -> str:
     rows = []
     for part in strata[:_MOST_ROWS]:
         risk = ["", "", ""] if part.realised is None else [f"{value:.4f}" for value in part.realised.risk]

@@ -19,7 +19,7 @@ from ordinalrisk.evaluation.estimates import CONFIDENCE, share
 from ordinalrisk.inputs.arrays import widened
 from ordinalrisk.inputs.batch import Batch, Summary
 
-N_BINS = 10
+_N_BINS = 10
 _UNIT = 2.0**-24  # of sums: 64 bits hold those of 10^11 rows
 _ROWS_AT_ONCE = 65_536
 
@@ -36,7 +36,9 @@ class Reliability(Summary):
     """
 
     def __init__(self) -> None:
-        self._counts = np.zeros((2, 3, N_BINS), np.int64)  # top, cumulative: rows, hits, sum of probabilities
+        self._counts = np.zeros(
+            (2, 3, _N_BINS), np.int64
+        )  # top, cumulative: rows, hits, sum of probabilities
 
     def add(self, batch: Batch) -> None:
         for start in range(0, len(batch), _ROWS_AT_ONCE):
@@ -51,10 +53,10 @@ class Reliability(Summary):
     def _count(self, kind: int, probabilities: NDArray[np.float64], true: NDArray[np.bool_]) -> None:
         """Add probabilities, and whether each predicted event occurred."""
         inside = np.clip(probabilities, 0, 1)  # sums may be off by a rounding
-        bins = np.minimum((inside * N_BINS).astype(np.int64), N_BINS - 1)
+        bins = np.minimum((inside * _N_BINS).astype(np.int64), _N_BINS - 1)
         whole = np.rint(inside / _UNIT)  # exact as float64, and so are the sums of a chunk
         for of_kind, weights in zip(self._counts[kind], (None, true, whole), strict=True):
-            of_kind += np.bincount(bins, weights, N_BINS).astype(np.int64)
+            of_kind += np.bincount(bins, weights, _N_BINS).astype(np.int64)
 
     def merge(self, other: Reliability) -> Reliability:
         both = copy(self)
@@ -79,8 +81,8 @@ class Reliability(Summary):
             if rows:
                 seen = [*share(hits, rows, CONFIDENCE)] if kind == 0 else [hits / rows]
                 yield {
-                    "from": at / N_BINS,
-                    "to": (at + 1) / N_BINS,
+                    "from": at / _N_BINS,
+                    "to": (at + 1) / _N_BINS,
                     "count": rows,
                     "predicted": total * _UNIT / rows,
                     "observed": seen,

@@ -119,7 +119,7 @@ def _promise_words(summary: SummaryData) -> dict[str, Any] | None:
         return None
     promise = summary["promise"]
     return {
-        "heading": wording.heading(summary) if promise["by"] else None,
+        "heading": wording.strata_heading(summary) if promise["by"] else None,
         "about": wording.parts_in_words(summary) if promise["by"] else [],
         "realised": wording.realised_in_words(summary),
         "interval_notes": wording.interval_notes(promise["unit"], promise["shift"]),

@@ -48,7 +48,9 @@ class Slices(Summary):
         missed = (batch.labels < sets.lower_index) | (sets.upper_index < batch.labels)
         self._whole = self._whole[0] + len(missed), self._whole[1] + int(missed.sum())
         for name in names:
-            self._columns[name] = _added(self._columns.get(name, {}), _counted(batch.columns[name], missed))
+            self._columns[name] = _added(
+                self._columns.get(name, {}), _misses_by_value(batch.columns[name], missed)
+            )
 
     def merge(self, other: Slices) -> Slices:
         both = copy(self)
@@ -110,7 +112,7 @@ def _added(mine: MissesByValue | None, others: MissesByValue | None) -> MissesBy
     return both
 
 
-def _counted(column: Any, missed: NDArray[np.bool_]) -> MissesByValue | None:
+def _misses_by_value(column: Any, missed: NDArray[np.bool_]) -> MissesByValue | None:
     """Return the rows and the missed ones by the text of their value; None if there are too many values."""
     items, places = _encoded(column)
     numbers: dict[str, int] = {}

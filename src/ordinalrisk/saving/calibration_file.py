@@ -24,14 +24,14 @@ from ordinalrisk.saving.shared_fields import growth_of, saved_counts, saved_grow
 
 def write(spec: Spec, calibration: Calibration, path: FilePath, key: FilePath | None = None) -> None:
     """Save a calibration and its specification; a private key signs it."""
-    CalibrationDocument.write(_values(spec, calibration), path, key)
+    CalibrationDocument.write(_document_fields(spec, calibration), path, key)
 
 
 def text_of(spec: Spec, calibration: Calibration) -> str:
-    return CalibrationDocument.text(_values(spec, calibration))
+    return CalibrationDocument.text(_document_fields(spec, calibration))
 
 
-def _values(spec: Spec, calibration: Calibration) -> dict[str, Any]:
+def _document_fields(spec: Spec, calibration: Calibration) -> dict[str, Any]:
     strata, alpha, ratios = calibration.strata, spec.alpha, calibration.class_ratios
     labels = calibration.classes.tolist()
     return {

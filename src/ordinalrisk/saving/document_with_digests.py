@@ -59,7 +59,7 @@ class Document(JsonObject):
         """Return the document with these values, one field a line, long lists on lines of their own."""
         document: dict[str, Any] = dict(zip(HEADER, (cls.name, cls.version, __version__), strict=True))
         document |= {field: values[field] for field in cls.__struct_fields__}
-        document["digests"] = {field: _digest(value) for field, value in document.items()}
+        document["digests"] = {field: _sha256(value) for field, value in document.items()}
         lines = [f"  {json.dumps(field)}: {_field_text(value)}" for field, value in document.items()]
         return "{\n" + ",\n".join(lines) + "\n}\n"
 
@@ -161,12 +161,12 @@ def _require_intact(path: FilePath, document: dict[str, Any], names: list[str]) 
             raise refusal(path, "digests", f"has an entry {field!r} that is not part of the schema")
     for field in names:
         with naming(path, field):
-            digest = _digest(document[field])
+            digest = _sha256(document[field])
         if digests.get(field) != digest:
             raise refusal(path, field, "does not match its digest, so it was changed after it was saved")
 
 
-def _digest(value: Any) -> str:
+def _sha256(value: Any) -> str:
     """Return the SHA-256 of a field as canonical JSON, which has no infinite numbers."""
     canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()

@@ -49,7 +49,7 @@ def private_key(path: str | PathLike[str]) -> Ed25519PrivateKey:
         raise SignatureError(f"{path}: is a public key, which verifies; sign with the private key.")
     if os.name == "posix" and (mode := stat.S_IMODE(os.stat(path).st_mode)) & 0o077:
         raise SignatureError(f"{path}: other users may use this key (mode {mode:04o}); run chmod 600 {path}.")
-    key = _parsed(pem, lambda pem: load_pem_private_key(pem, None))
+    key = _parsed_key(pem, lambda pem: load_pem_private_key(pem, None))
     if not isinstance(key, Ed25519PrivateKey):
         raise SignatureError(f"{path}: is not an Ed25519 private key without a passphrase; make one: {_MAKE}")
     return key
@@ -65,7 +65,7 @@ def public_key(path: str | PathLike[str]) -> Ed25519PublicKey:
         raise SignatureError(
             f"{path}: is a private key, which signs; verify with its public key, which this writes: {_PUBLIC}"
         )
-    key = _parsed(pem, load_pem_public_key)
+    key = _parsed_key(pem, load_pem_public_key)
     if not isinstance(key, Ed25519PublicKey):
         raise SignatureError(
             f"{path}: is not an Ed25519 public key; this writes the public key of a private one: {_PUBLIC}"
@@ -80,7 +80,7 @@ def verified_bytes(path: str | PathLike[str], key: str | PathLike[str]) -> bytes
 
     if not place.exists():
         raise SignatureError(f"{file} has no signature: there is no file {place}. Nothing was loaded.")
-    content, signature = _bytes_of(file), _bytes_of(place, _SIGNATURE_BYTES + 1)
+    content, signature = _content(file), _content(place, _SIGNATURE_BYTES + 1)
     try:
         verifier.verify(signature, content)
     except InvalidSignature:
@@ -100,12 +100,12 @@ def _pem(path: str | PathLike[str]) -> bytes:
     if _URL.match(str(path)):  # a URL may hold a password, so the message does not repeat it
         raise SignatureError("a key must be a file on this machine, not a URL; copy it here.")
     try:
-        return _bytes_of(Path(path), _MOST_KEY_BYTES)
+        return _content(Path(path), _MOST_KEY_BYTES)
     except OSError as error:
         raise SignatureError(f"{path}: the key can't be read ({error.strerror}).") from None
 
 
-def _parsed(pem: bytes, parse: Callable[[bytes], object]) -> object:
+def _parsed_key(pem: bytes, parse: Callable[[bytes], object]) -> object:
     """Return the key, or None if it can't be read."""
     from cryptography.exceptions import UnsupportedAlgorithm
 
@@ -115,6 +115,6 @@ def _parsed(pem: bytes, parse: Callable[[bytes], object]) -> object:
         return None
 
 
-def _bytes_of(file: Path | StoredFile, most: int = -1) -> bytes:
+def _content(file: Path | StoredFile, most: int = -1) -> bytes:
     with file.open("rb") if isinstance(file, Path) else file.reading() as stream:
         return stream.read(most)

@@ -204,7 +204,7 @@ class _CoverageProblem(NamedTuple):
     def candidate(self, weights: Weights) -> _Candidate:
         levels = self.rule.levels(self.proba, WeightedLoss(weights))
         own = levels[np.arange(len(levels)), self.labels]
-        thresholds = {k: _largest(own[self.labels == k], needed) for k, needed in self.needed.items()}
+        thresholds = {k: _ranked_value(own[self.labels == k], needed) for k, needed in self.needed.items()}
         threshold = min(thresholds.values())
         return _Candidate(weights, thresholds, threshold, int((levels >= threshold).sum()))
 
@@ -279,7 +279,7 @@ def _first(holds: Callable[[int], bool], n: int, near: int) -> int:
     return bisect_left(range(n), True, max(below + 1, 0), min(above, n), key=holds)
 
 
-def _largest(values: NDArray[np.float64], rank: int) -> float:
+def _ranked_value(values: NDArray[np.float64], rank: int) -> float:
     """Return the ``rank``-th largest value."""
     return float(np.partition(values, len(values) - rank)[len(values) - rank])
 

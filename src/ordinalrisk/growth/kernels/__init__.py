@@ -10,8 +10,8 @@ from typing import Any
 
 from ordinalrisk.growth.kernels import reference
 
-RULES = {rule: number for number, rule in enumerate(reference.RULES)}
-POINTS = {"mode": 0, "bayes": 1, "median": 2, "given": 3}
+RULE_NUMBERS = {rule: number for number, rule in enumerate(reference.RULES)}
+POINT_NUMBERS = {"mode": 0, "bayes": 1, "median": 2, "given": 3}
 
 
 class InvalidRow(Exception):  # noqa: N818 - it is a finding of the kernels, the error is raised from it

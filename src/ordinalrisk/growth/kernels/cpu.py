@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.growth.kernels import POINTS, RULES, InvalidRow, vectorised
+from ordinalrisk.growth.kernels import POINT_NUMBERS, RULE_NUMBERS, InvalidRow, vectorised
 from ordinalrisk.growth.kernels.arguments import MARGIN, address, costs_of, quick_test_for, rows_of
 from ordinalrisk.growth.kernels.library import functions
 from ordinalrisk.inputs.arrays import SUM_TOLERANCE, number_type, widened
@@ -68,9 +68,9 @@ def point_labels(proba: NDArray[Any], costs: GainTables, point: str, given: Labe
 
     def block(rows: slice) -> None:
         room, _held = _workspace(proba.shape[1])
-        for here, p in _plain(proba, rows):
+        for here, p in _plain_rows(proba, rows):
             taken = rows_of(p, _part(given, here), tolerance)
-            bad = run.point_labels(byref(taken), byref(table), POINTS[point], _at(points, here), room)
+            bad = run.point_labels(byref(taken), byref(table), POINT_NUMBERS[point], _at(points, here), room)
             _require_valid(bad, here.start)
 
     _over_blocks(block, len(proba))
@@ -86,11 +86,11 @@ def levels(
         return vectorised.levels(proba, costs, rule, point, given)
     out = np.empty(proba.shape)
     given, tolerance, table = _labels(given), SUM_TOLERANCE[number_type(proba)], costs_of(costs)
-    how = RULES[rule], POINTS[point]
+    how = RULE_NUMBERS[rule], POINT_NUMBERS[point]
 
     def block(rows: slice) -> None:
         room, _held = _workspace(proba.shape[1])
-        for here, p in _plain(proba, rows):
+        for here, p in _plain_rows(proba, rows):
             taken = rows_of(p, _part(given, here), tolerance)
             bad = run.levels(byref(taken), byref(table), *how, address(out[here]), room)
             _require_valid(bad, here.start)
@@ -115,11 +115,11 @@ def intervals(
     lower_at, upper_at = address(ends), address(ends) + ends.strides[0]
     given, tolerance, table = _labels(given), SUM_TOLERANCE[number_type(proba)], costs_of(costs)
     quick = quick_test_for(_plain_type(proba), costs, rule, point, threshold, tolerance)
-    how = RULES[rule], POINTS[point], threshold, byref(quick)
+    how = RULE_NUMBERS[rule], POINT_NUMBERS[point], threshold, byref(quick)
 
     def block(rows: slice, _: Any = ends) -> None:  # keeps the ends if the caller is interrupted
         room, _held = _workspace(proba.shape[1])
-        for here, p in _plain(proba, rows):
+        for here, p in _plain_rows(proba, rows):
             taken = rows_of(p, _part(given, here), tolerance)
             first = 4 * here.start
             to = lower_at + first, upper_at + first, room
@@ -148,7 +148,7 @@ def steps(
     given, tolerance, table = _labels(given), SUM_TOLERANCE[number_type(proba)], costs_of(costs)
     y = np.require(labels, np.int64, IN_ONE_PIECE)
     quick = quick_test_for(_plain_type(proba), costs, rule, point, None, tolerance)
-    how = RULES[rule], POINTS[point], byref(quick)
+    how = RULE_NUMBERS[rule], POINT_NUMBERS[point], byref(quick)
 
     def block(rows: slice) -> list[tuple[Any, ...]]:
         parts = []
@@ -157,7 +157,7 @@ def steps(
         to = [address(part) for part in found]
         progress = np.zeros(2, np.int64)
         room, _held = _workspace(proba.shape[1])
-        for here, p in _plain(proba, rows):
+        for here, p in _plain_rows(proba, rows):
             done = 0
             while done < len(p):
                 rest = slice(here.start + done, here.stop)
@@ -191,7 +191,7 @@ def count_uncertainty(proba: NDArray[Any], shift: int, first: int, n_bins: int) 
 
     def block(rows: slice) -> Labels:
         counts = np.zeros(n_bins, np.int64)
-        for _, p in _plain(proba, rows):
+        for _, p in _plain_rows(proba, rows):
             run.count_uncertainty(byref(rows_of(p, None, 0.0)), shift, first, n_bins, address(counts))
         return counts
 
@@ -225,7 +225,7 @@ def _plain_type(proba: NDArray[Any]) -> np.dtype[Any]:
     return proba.dtype if proba.dtype in MARGIN else np.dtype(np.float32)
 
 
-def _plain(proba: NDArray[Any], rows: slice) -> Iterator[tuple[slice, NDArray[Any]]]:
+def _plain_rows(proba: NDArray[Any], rows: slice) -> Iterator[tuple[slice, NDArray[Any]]]:
     """Yield the rows as float32 or float64 in row order, unchanged or copied a few at a time."""
     flags = proba.flags
     if flags.c_contiguous and flags.aligned and proba.dtype in MARGIN:

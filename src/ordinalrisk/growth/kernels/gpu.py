@@ -21,7 +21,7 @@ import torch
 import triton
 import triton.language as tl
 
-from ordinalrisk.growth.kernels import POINTS, RULES, InvalidRow, SameObject
+from ordinalrisk.growth.kernels import POINT_NUMBERS, RULE_NUMBERS, InvalidRow, SameObject
 from ordinalrisk.growth.kernels.gpu_levels import (
     N_STEPS,
     Findings,
@@ -144,8 +144,8 @@ class _Job:
                 (n_programs, workspace_bytes // 8), dtype=torch.float64, device=self.proba.device
             ),
             "TOLERANCE": self.tolerance,
-            "RULE": RULES[self.rule],
-            "POINT": POINTS[self.point],
+            "RULE": RULE_NUMBERS[self.rule],
+            "POINT": POINT_NUMBERS[self.point],
             "SHAPE": self.costs.shape,
             "WEIGHTED": self.costs.weighted,
             "BLOCK": BLOCK,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import triton
 import triton.language as tl
 
-from ordinalrisk.growth.kernels import POINTS, RULES
+from ordinalrisk.growth.kernels import POINT_NUMBERS, RULE_NUMBERS
 from ordinalrisk.growth.kernels.gpu_pooling import frontier_levels
 from ordinalrisk.growth.kernels.gpu_rows import (
     GAIN,
@@ -25,8 +25,8 @@ from ordinalrisk.growth.kernels.gpu_rows import (
 )
 from ordinalrisk.losses import cost_table
 
-PAPER, FRONTIER, ADAPTIVE, RPS = (tl.constexpr(code) for code in RULES.values())
-MODE, BAYES, MEDIAN, GIVEN = (tl.constexpr(code) for code in POINTS.values())
+PAPER, FRONTIER, ADAPTIVE, RPS = (tl.constexpr(code) for code in RULE_NUMBERS.values())
+MODE, BAYES, MEDIAN, GIVEN = (tl.constexpr(code) for code in POINT_NUMBERS.values())
 RUNNING = tl.constexpr(cost_table.RUNNING)
 FULL = tl.constexpr(cost_table.FULL)
 
