@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import chain
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +31,6 @@ from ordinalrisk.inputs.numbers import (
     require_class_count,
 )
 
-if TYPE_CHECKING:
-    from ordinalrisk.losses.kinds import IntervalLoss
-
 ExactTable = tuple[tuple[Fraction, ...], ...]
 LARGEST_COST = Fraction(np.finfo(np.float64).max)
 _CACHED_BYTES = 2**26  # the limit for cached tables; the last table is kept whatever its size
@@ -41,6 +38,12 @@ _BYTES_OF_A_COST = 300  # measured; includes all forms of a cost and its gains
 _BYTES_OF_A_TABLE = 4096
 _EXACT_IN_FLOATS = 2**53
 _EXACT_IN_INT64 = 2**62  # the sum of two still fits in 64 bits
+
+
+class HasCosts(Protocol):
+    """A loss: hashable, with a cost table for any number of classes."""
+
+    def whole_costs(self, n_classes: int) -> WholeCosts: ...
 
 
 class GainTables(NamedTuple):
@@ -72,7 +75,7 @@ class CostTable:
             raise ValueError("The largest cost is too large for a float; use normalize=True or larger units.")
 
     @staticmethod
-    def of(loss: IntervalLoss, n_classes: int) -> CostTable:
+    def of(loss: HasCosts, n_classes: int) -> CostTable:
         require_class_count(n_classes)
         return _tables.of(loss, int(n_classes))
 
@@ -165,11 +168,11 @@ class _Tables:
     """A cache of recently used tables with a limit on their memory."""
 
     def __init__(self) -> None:
-        self.kept: OrderedDict[tuple[IntervalLoss, int], CostTable] = OrderedDict()
+        self.kept: OrderedDict[tuple[HasCosts, int], CostTable] = OrderedDict()
         self.n_bytes = 0
         self._changing = Lock()
 
-    def of(self, loss: IntervalLoss, n_classes: int) -> CostTable:
+    def of(self, loss: HasCosts, n_classes: int) -> CostTable:
         """Return the cached table of an equal loss, or make one and drop the least recently used tables."""
         key = loss, n_classes
         with self._changing:

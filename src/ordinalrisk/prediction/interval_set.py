@@ -300,8 +300,7 @@ class IntervalSet:
         )
 
     def __repr__(self) -> str:
-        mean = f", mean size {int(self.size.sum()) / len(self):.4g}" if len(self) else ""
-        lines = [f"IntervalSet of {len(self)} rows, {len(self.classes)} classes{mean}"]
+        lines = [f"IntervalSet of {len(self)} rows, {len(self.classes)} classes{self._mean_size()}"]
         for i, (lower, upper) in enumerate(self[:_ROWS_SHOWN]):
             lines.append(f"  {i}  {lower}" + (f"..{upper}" if upper != lower else ""))
         if len(self) > _ROWS_SHOWN:
@@ -309,7 +308,15 @@ class IntervalSet:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return notebook_view.interval_set_html(self)
+        shown = self[:_ROWS_SHOWN].cpu()
+        names = range(len(shown)) if shown.index is None else shown.index.tolist()
+        rows = zip(names, shown, shown.lower_index.tolist(), shown.upper_index.tolist(), strict=True)
+        n, K = len(self), len(self.classes)
+        about = f" of {n:,} rows, {K:,} classes{self._mean_size()}"
+        return notebook_view.intervals_html(type(self).__name__, about, rows, n, K)
+
+    def _mean_size(self) -> str:
+        return f", mean size {int(self.size.sum()) / len(self):.4g}" if len(self) else ""
 
 
 def _checked_positions(values: Any, name: str) -> NDArray[np.int32]:

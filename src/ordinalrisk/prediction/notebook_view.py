@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from ordinalrisk.calibration.result import Calibration
     from ordinalrisk.calibration.row_thresholds import Thresholds
     from ordinalrisk.calibration.spec import Spec
-    from ordinalrisk.prediction.interval_set import IntervalSet
 
-_ROWS_SHOWN = 8
 _MOST_CELLS = 40
 _NAMES_SHOWN = 10
 _STRATA_SHOWN = 12
@@ -77,32 +75,23 @@ def controller_html(name: str, spec: Spec, thresholds: Thresholds | None = None)
     return f'<div>{html.heading(name)}{table}<div style="max-width:44em">{words}</div></div>'
 
 
-def interval_set_html(sets: IntervalSet) -> str:
-    """Return the first intervals in a table, each drawn on the scale of the labels.
+def intervals_html(name: str, about: str, rows: Iterable[tuple[Any, ...]], n: int, n_classes: int) -> str:
+    """Return the first of ``n`` intervals in a table, each drawn on the scale of the labels.
+
+    A row is its name, its two labels, and the positions of these.
 
     Examples
     --------
-    >>> from ordinalrisk import IntervalSet
-    >>> page = interval_set_html(IntervalSet([0, 1], [0, 2], classes=["none", "mild", "severe"]))
-    >>> "mild..severe" in page, page.count("<tr")
-    (True, 3)
+    >>> page = intervals_html("IntervalSet", " of 9 rows", [("a", ("none", "mild"), 0, 1)], 9, 3)
+    >>> "none..mild" in page, page.count("<tr"), "8 more" in page
+    (True, 2, True)
     """
-    n, K = len(sets), len(sets.classes)
-    mean = f", mean size {int(sets.size.sum()) / n:.4g}" if n else ""
-    shown = sets[:_ROWS_SHOWN].cpu()
-    names = range(len(shown)) if shown.index is None else shown.index.tolist()
-    rows = [
-        _interval_row(_name(name), interval, int(first), int(last), K)
-        for name, interval, first, last in zip(
-            names, shown, shown.lower_index, shown.upper_index, strict=True
-        )
-    ]
+    drawn = [_interval_row(_name(row), *interval, n_classes) for row, *interval in rows]
     table = ""
-    if rows:
-        titles = ("row", "interval", "", "size") if K <= _MOST_CELLS else ("row", "interval", "size")
-        table = html.table(titles, rows, (0, len(titles) - 1))
-    heading = html.heading(type(sets).__name__, f" of {n:,} rows, {K:,} classes{mean}")
-    return f"<div>{heading}{table}{html.more(n - len(rows))}</div>"
+    if drawn:
+        titles = ("row", "interval", "", "size") if n_classes <= _MOST_CELLS else ("row", "interval", "size")
+        table = html.table(titles, drawn, (0, len(titles) - 1))
+    return f"<div>{html.heading(name, about)}{table}{html.more(n - len(drawn))}</div>"
 
 
 def _interval_row(name: str, interval: Any, first: int, last: int, n_classes: int) -> str:

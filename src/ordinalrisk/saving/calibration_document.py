@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from msgspec import Meta
+from msgspec import Meta, to_builtins
+from msgspec.structs import replace
 
 from ordinalrisk.calibration.confidence_bounds import BOUNDS
+from ordinalrisk.inputs.numbers import as_fraction
 from ordinalrisk.saving import shared_fields as shared
 from ordinalrisk.saving.document_with_digests import JsonObject
-from ordinalrisk.saving.older_calibrations import from_schema_4
+from ordinalrisk.saving.older_calibrations import units_in_betting_order, warn_of_other_ties
 from ordinalrisk.saving.shared_fields import (
     POSITIVE,
     UNIQUE,
@@ -110,13 +112,28 @@ class Columns(JsonObject):
 _NEW_IN_6: dict[str, Any] = {"score_counts": None, "pool_classes": None, "exempt_classes": []}
 
 
+def _from_schema_4(saved: CalibrationDocument) -> CalibrationDocument:
+    warn_of_other_ties(saved.growth.name, to_builtins(saved.loss), len(saved.classes))
+    return replace(saved, strata=[_in_betting_order(stratum) for stratum in saved.strata])
+
+
+def _in_betting_order(stratum: SavedStratum) -> SavedStratum:
+    steps, curve = stratum.steps, stratum.curve
+    if steps is None:
+        return stratum
+    scale = as_fraction(curve.unit) / as_fraction(curve.bound)
+    losses = [float(by * scale) for by in steps.by]
+    units = units_in_betting_order(steps.at, steps.unit, losses, curve.n_rows)
+    return replace(stratum, steps=replace(steps, unit=units))
+
+
 class CalibrationDocument(shared.DocumentOfLoss):
     """A saved calibration, as RiskController.save and ordinalrisk calibrate write it."""
 
     name: ClassVar = "ordinalrisk calibration"
     version: ClassVar = 6
     older: ClassVar = {
-        4: ({"shuffle_seed": None, **_NEW_IN_6}, from_schema_4),
+        4: ({"shuffle_seed": None, **_NEW_IN_6}, _from_schema_4),
         5: (_NEW_IN_6, lambda saved: saved),
     }
 

@@ -5,19 +5,13 @@ from __future__ import annotations
 import hashlib
 import math
 import warnings
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
-from msgspec import to_builtins
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from ordinalrisk.inputs.numbers import as_fraction
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.losses.kinds import loss_from_dict
-
-if TYPE_CHECKING:
-    from ordinalrisk.saving.calibration_document import CalibrationDocument, SavedStratum
 
 SHUFFLED_BY_DATA = (
     "{} was calibrated by an earlier version, which shuffled the rows by a digest of the rows themselves. "
@@ -32,25 +26,20 @@ _OTHER_TIES = (
 _MOST_UNITS = 10**7  # sorting them again takes some seconds
 
 
-def from_schema_4(saved: CalibrationDocument) -> CalibrationDocument:
-    """Number units in the order in which they bet: schema 4 kept the order of the rows."""
-    costs = CostTable.of(loss_from_dict(to_builtins(saved.loss)), len(saved.classes))
-    if saved.growth.name == "paper" and costs.gains.weighted:
-        warnings.warn(_OTHER_TIES, stacklevel=5)
-    return replace(saved, strata=[_with_places(stratum) for stratum in saved.strata])
+def warn_of_other_ties(growth: str, loss: dict[str, Any], n_classes: int) -> None:
+    """Warn if sets of this rule and this saved loss have changed since schema 4."""
+    costs = CostTable.of(loss_from_dict(loss), n_classes)
+    if growth == "paper" and costs.gains.weighted:
+        warnings.warn(_OTHER_TIES, stacklevel=6)
 
 
-def _with_places(stratum: SavedStratum) -> SavedStratum:
-    steps, curve = stratum.steps, stratum.curve
-    if steps is None:
-        return stratum
-    if curve.n_rows > _MOST_UNITS:
-        raise ValueError(f"it has {curve.n_rows} units, at most {_MOST_UNITS} are read; calibrate again")
-    scale = as_fraction(curve.unit) / as_fraction(curve.bound)
-    at, unit = np.array(steps.at, np.float64), np.array(steps.unit, np.int64)
-    losses = np.array([float(by * scale) for by in steps.by], np.float64)
-    places = _places_by_digest(at, unit, losses, curve.n_rows)
-    return replace(stratum, steps=replace(steps, unit=places[unit].tolist()))
+def units_in_betting_order(levels: list[float], units: list[int], losses: list[float], n: int) -> list[int]:
+    """Renumber the units of steps in the order in which they bet: schema 4 kept the order of the rows."""
+    if n > _MOST_UNITS:
+        raise ValueError(f"it has {n} units, at most {_MOST_UNITS} are read; calibrate again")
+    at, unit, by = np.array(levels, np.float64), np.array(units, np.int64), np.array(losses, np.float64)
+    places: list[int] = _places_by_digest(at, unit, by, n)[unit].tolist()
+    return places
 
 
 def _places_by_digest(
