@@ -704,6 +704,20 @@ def test_a_delta_that_was_meant_as_a_confidence_is_noted():
     assert "Note: delta=0.95 keeps alpha with probability 0.05 only" in " ".join(result.output.split())
 
 
+@pytest.mark.parametrize("alpha", ["0.2", "0.7"], ids=["too few rows", "certified"])
+def test_groups_that_look_like_patients_are_noted(alpha):
+    table = OLD.table.append_column("row", pa.array(range(len(OLD.y))))
+    write_table(table, "rows.csv")
+    asked = ["--alpha", alpha, "--classes", ",".join(GRADES), "--group", "row", "--no-check"]
+    shown = " ".join(succeeds("calibrate", "rows.csv", *asked, "-o", "cal.json").output.split())
+    assert (
+        "Note: Most groups have one or two rows (300 groups, 300 rows): if they are patients or other units "
+        "with several rows, pass them as --cluster-col instead of --group." in shown
+    )
+    assert ("too few rows" in shown) == (alpha == "0.2")
+    assert "clusters" not in shown
+
+
 def test_a_guarantee_with_probability_leaves_no_room_for_the_calibration():
     """The same excess is chance for an average over calibrations of few rows, and a sign with delta."""
     few = OLD.table.slice(0, 40)

@@ -374,6 +374,18 @@ def test_too_few_rows_are_warned_about_once(draw):
     assert (controller.predict_set(cut(proba, (2, 4))).size.compute() == K).all()
 
 
+def test_groups_that_look_like_patients_are_warned_of(draw):
+    proba, y = draw(30, K)
+    groups = np.arange(30) // 2
+    with pytest.warns(
+        UserWarning, match=r"Most groups have one or two rows \(15 groups, 30 rows\)"
+    ) as record:
+        RiskController(alpha=0.6, check=False).calibrate(
+            *(cut(values, (10, 20)) for values in (proba, y)), groups=cut(groups, (10, 20))
+        )
+    assert [warning.filename for warning in record] == [__file__]
+
+
 # nothing is computed until asked
 
 

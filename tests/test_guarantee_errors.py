@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import warnings
 from itertools import combinations
 
 import numpy as np
@@ -542,10 +543,41 @@ def test_a_delta_that_was_meant_as_a_confidence_is_warned_of():
         orisk.RiskController(alpha=0.1, delta=0.95)
 
 
+@pytest.mark.parametrize("alpha", [0.2, 0.6], ids=["too few rows", "certified"])
 @pytest.mark.parametrize("rows_each", [1, 2, 3])
-def test_groups_that_look_like_patients_are_told_of_clusters(draw, rows_each):
+@pytest.mark.parametrize("in_batches", [False, True])
+def test_groups_that_look_like_patients_are_warned_of(draw, rows_each, alpha, in_batches):
+    (proba, y), groups = draw(60, 4), np.arange(60) // rows_each
+    controller = orisk.RiskController(alpha=alpha, check=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if in_batches:
+            parts = np.s_[:7], np.s_[7:]
+            controller.calibrate_batches(
+                {"proba": proba[part], "y": y[part], "groups": groups[part]} for part in parts
+            )
+        else:
+            controller.calibrate(proba, y, groups=groups)
+    messages = [str(each.message) for each in caught]
+    assert {each.filename for each in caught} <= {__file__}
+    if alpha == 0.2:
+        assert messages.pop().startswith("There are too few rows of")
+    said = (
+        f"Most groups have one or two rows ({60 // rows_each} groups, 60 rows): if they are patients or other "
+        "units with several rows, pass them as `clusters` instead of `groups`."
+    )
+    assert messages == ([said] if rows_each < 3 else [])
+
+
+@pytest.mark.filterwarnings("ignore:There are too few rows of")
+@pytest.mark.parametrize("condition_on", [None, "label"])
+def test_rows_of_a_group_count_in_all_its_classes(draw, condition_on):
     proba, y = draw(60, 4)
-    with pytest.warns(UserWarning, match="There are too few rows of") as caught:
-        orisk.RiskController(alpha=0.2).calibrate(proba, y, groups=np.arange(60) // rows_each)
-    told = "if they are patients or other units with several rows, pass them as clusters= instead"
-    assert (told in str(caught[0].message)) == (rows_each < 3)
+    controller = orisk.RiskController(alpha=0.2, condition_on=condition_on, check=False)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "Most groups have")
+        controller.calibrate(proba, y, groups=np.arange(60) // 3)
+
+
+def test_the_same_groups_as_clusters_are_not_warned_of(draw):
+    orisk.RiskController(alpha=0.2).calibrate(*draw(60, 4), clusters=np.arange(60) // 2)

@@ -121,6 +121,19 @@ def test_a_client_of_dask_does_the_same(client, rows, here):
     assert "rows of the calibration itself" in found.verdict.text
 
 
+@pytest.mark.parametrize("dask", [None, "local"])
+def test_groups_that_look_like_patients_are_warned_of(dask):
+    controller = orisk.RiskController(alpha=0.6, check=False)
+    with pytest.warns(orisk.CalibrationWarning, match="Most groups have one or two rows") as caught:
+        orisk.jobs.calibrate(controller, "parts/*.parquet", group="id", dask=dask, **TO_CALIBRATE)
+    [warning] = caught
+    assert warning.filename == __file__
+    assert str(warning.message).endswith(
+        f"({N_ROWS} groups, {N_ROWS} rows): if they are patients or other units with several rows, pass them "
+        "as `cluster` instead of `group`."
+    )
+
+
 def test_a_guess_is_a_warning_or_a_note():
     heard = []
     with warnings.catch_warnings():

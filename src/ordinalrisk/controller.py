@@ -9,7 +9,12 @@ from os import PathLike
 from typing import Any
 
 from ordinalrisk.calibration.combinations import require_parts_suffice, require_theorem
-from ordinalrisk.calibration.guarantees import Guarantee, guarantee_of, warn_if_uncertified
+from ordinalrisk.calibration.guarantees import (
+    Guarantee,
+    guarantee_of,
+    warn_if_uncertified,
+    warn_of_tiny_groups,
+)
 from ordinalrisk.calibration.labelled_rows import labelled_batches, labelled_rows
 from ordinalrisk.calibration.result import Calibration
 from ordinalrisk.calibration.row_thresholds import Thresholds
@@ -304,6 +309,7 @@ class RiskController:
         predictor, strata, classes = Predictor.of(spec, calibration), calibration.strata, calibration.classes
         thresholds = predictor.thresholds
         if stacklevel is not None:  # before anything is changed: filters can turn warnings into errors
+            warn_of_tiny_groups(calibration, stacklevel)
             warn_if_uncertified(thresholds, stacklevel)
             warn_of_findings(spec, predictor, rows, stacklevel)
         self.__dict__.update({name: getattr(spec, name) for name in _PARAMETERS})

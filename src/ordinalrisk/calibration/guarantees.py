@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import textwrap
 import warnings
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,6 +19,7 @@ from ordinalrisk.display.text_table import listed
 from ordinalrisk.inputs.numbers import decimal_text
 
 if TYPE_CHECKING:
+    from ordinalrisk.calibration.calibration import Calibration
     from ordinalrisk.calibration.row_thresholds import Thresholds
 
 _WIDTH = 78
@@ -29,10 +29,6 @@ _LARGEST = {
     "distance": "the largest possible distance from its label",
     "loss": "the largest loss that its label can have",
 }
-_PASS_CLUSTERS = (
-    "Most groups have one or two rows: if they are patients or other units with several rows, pass them as "
-    "clusters= instead."
-)
 
 
 @dataclass(frozen=True)
@@ -269,7 +265,7 @@ class Guarantee(Table):
         needed = max(part.n_needed for part in few)
         text = f"There are too few {self.unit}s of {listed(part.name for part in few)}, {held}; at least "
         text += f"{needed}{self._that_lose_most} are needed{self._numbers_of(few)}."
-        return f"{text} {_PASS_CLUSTERS}" if self._groups_are_tiny() else text
+        return text
 
     def _numbers_of(self, few: Sequence[Guarantee]) -> str:
         """Say how many rows each of these true classes has."""
@@ -286,15 +282,6 @@ class Guarantee(Table):
         if few[0].pool or self.delta is not None or self.unit != "row":
             return f" {exempt}"
         return f" `pool_classes=True` lets adjacent classes share a threshold, and {exempt}"
-
-    def _groups_are_tiny(self) -> bool:
-        """Return whether most groups have one or two rows, like patients."""
-        if self.unit != "row" or self.parts[0].group is None:
-            return False
-        rows_of_group = Counter[Any]()
-        for part in self.parts:
-            rows_of_group[part.group] += part.n_rows
-        return median(rows_of_group.values()) <= _TINY
 
     @property
     def warning(self) -> str | None:
@@ -384,6 +371,22 @@ def _weakest(parts: Sequence[Guarantee], n_rows: int) -> Guarantee:
         parts=every,
         stake=None if first.stake is None else math.fsum(part.stake or 0 for part in parts),
     )
+
+
+def warn_of_tiny_groups(
+    calibration: Calibration, stacklevel: int, names: tuple[str, str] = ("groups", "clusters")
+) -> None:
+    """Warn if most groups have one or two rows, like patients; ``names`` are the options to name."""
+    strata = calibration.strata
+    if strata.groups is None or calibration.unit != "row":
+        return
+    rows = strata.table([part.n_rows for part in strata.parts]).sum(axis=1).tolist()
+    if median(rows) <= _TINY:
+        message = (
+            f"Most groups have one or two rows ({len(rows):,} groups, {sum(rows):,} rows): if they are "
+            "patients or other units with several rows, pass them as `{1}` instead of `{0}`."
+        )
+        warnings.warn(message.format(*names), CalibrationWarning, stacklevel=stacklevel + 1)
 
 
 def warn_if_uncertified(thresholds: Thresholds, stacklevel: int) -> None:

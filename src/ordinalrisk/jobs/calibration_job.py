@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from ordinalrisk.calibration.combinations import require_parts_suffice, require_theorem
-from ordinalrisk.calibration.warning_category import CalibrationWarning
+from ordinalrisk.calibration.guarantees import warn_if_uncertified, warn_of_tiny_groups
 from ordinalrisk.checks.findings import warn_of_findings
 from ordinalrisk.controller import RiskController
 from ordinalrisk.execution.calibrate import calibrate as calibrate_parts
@@ -139,8 +138,8 @@ def calibrate(
             )
     calibrated = RiskController.of(made.spec, calibration)
     calibrated.check = made.check
-    if warning := calibrated.guarantee().warning:
-        warnings.warn(warning, CalibrationWarning, stacklevel=2)
+    warn_of_tiny_groups(calibration, 2, ("group", "cluster"))
+    warn_if_uncertified(calibrated._predictor.thresholds, stacklevel=2)
     warn_of_findings(made.spec, calibrated._predictor, rows, stacklevel=2)
     return calibrated
 
