@@ -563,8 +563,8 @@ def test_groups_that_look_like_patients_are_warned_of(draw, rows_each, alpha, in
     if alpha == 0.2:
         assert messages.pop().startswith("There are too few rows of")
     said = (
-        f"Most groups have one or two rows ({60 // rows_each} groups, 60 rows): if they are patients or other "
-        "units with several rows, pass them as `clusters` instead of `groups`."
+        f"Most groups have one or two rows ({60 // rows_each} groups, 60 rows): if they are patients or "
+        "other units with several rows, pass them as `clusters` instead of `groups`."
     )
     assert messages == ([said] if rows_each < 3 else [])
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ordinalrisk.curves.stratum_rows import rows_by_number
 from ordinalrisk.inputs.numbers import as_fraction, checked_seed, is_whole
 from ordinalrisk.inputs.row_names import RowNames
 
@@ -126,8 +127,7 @@ def _rows_of(parts: Sequence[RowNumbers], cluster: RowNumbers) -> list[RowNumber
     part_of = np.empty(sum(map(len, parts)), np.int64)
     for number, members in enumerate(parts):
         part_of[members] = number
-    by_part = np.argsort(part_of[cluster], kind="stable")
-    return np.split(by_part, np.cumsum(np.bincount(part_of[cluster]))[:-1])
+    return [*rows_by_number(part_of[cluster]).values()]
 
 
 def _number_of_rows(n_or_y: Any) -> int:

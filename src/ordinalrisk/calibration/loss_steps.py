@@ -24,6 +24,7 @@ from ordinalrisk.curves.device_steps import concatenated_steps
 from ordinalrisk.curves.part_steps import Key, PartSteps
 from ordinalrisk.curves.risk_curve import AnySteps, RiskCurve
 from ordinalrisk.curves.strata import Strata, Stratum, strata_of
+from ordinalrisk.curves.stratum_rows import rows_by_number, stratum_numbers
 from ordinalrisk.curves.unit_steps import UnitSteps
 from ordinalrisk.curves.windows import NO_STEPS
 from ordinalrisk.inputs.batch import Batch, Summary
@@ -207,12 +208,9 @@ class LossSteps(Summary):
     ) -> Iterator[tuple[Key, int | None, NDArray[np.int64]]]:
         """Return the rows of each group, and of each true class if classes have strata or weights."""
         names = RowNames("groups")
-        number = np.zeros(len(labels), np.int64) if groups is None else names.numbered(groups, len(labels))
+        number = None if groups is None else names.numbered(groups, len(labels))
         n_classes = len(self.classes) if by_class else 1
-        code = number * n_classes + (labels if by_class else 0)
-        order = np.argsort(code, kind="stable")
-        codes, first = np.unique(code[order], return_index=True)
-        for each, rows in zip(codes.tolist(), np.split(order, first[1:]), strict=True):
+        for each, rows in rows_by_number(stratum_numbers(number, labels, n_classes)).items():
             group = None if groups is None else names.known[each // n_classes]
             label = each % n_classes if by_class else None
             yield (group, None if self.spec.condition_on is None else label), label, rows

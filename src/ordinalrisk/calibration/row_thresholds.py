@@ -16,6 +16,7 @@ from ordinalrisk.calibration.promises import Promise, ThresholdsByWeight, expect
 from ordinalrisk.calibration.randomization import coins, randomized
 from ordinalrisk.calibration.result import Calibration
 from ordinalrisk.curves.strata import Stratum
+from ordinalrisk.curves.stratum_rows import rows_by_number
 from ordinalrisk.display.text_table import listed
 from ordinalrisk.inputs.row_names import RowNames
 from ordinalrisk.inputs.weights import row_weights
@@ -171,9 +172,7 @@ class Thresholds:
         if group is None:
             return self._by_row_weight[0].of(weights)
         of_rows = np.full(len(weights), -math.inf)
-        by_group = np.argsort(group, kind="stable")
-        ends = np.searchsorted(group[by_group], np.arange(len(self._strata.parts) + 1))
-        for number, thresholds in enumerate(self._by_row_weight):
-            mine = by_group[ends[number] : ends[number + 1]]
-            of_rows[mine] = thresholds.of(weights[mine])
+        for number, mine in rows_by_number(group).items():
+            if number >= 0:
+                of_rows[mine] = self._by_row_weight[number].of(weights[mine])
         return of_rows

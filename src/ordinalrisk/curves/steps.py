@@ -145,6 +145,35 @@ class Steps:
         return self.in_order.first_level_above(budget)
 
 
+def rises(
+    levels: NDArray[np.float64], labels: NDArray[np.int64], points: NDArray[np.int64], costs: NDArray[Any]
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return where the losses of rows rise: level, row, and the nearest label before and after.
+
+    Walk from the true label to the point label, which alone has an infinite level: when a label drops out of
+    the set, the nearest end of the set is one label further. Labels of the same level drop out together.
+    ``levels`` has a row for each label; ``costs`` are compared along each row of the table.
+    """
+    row = np.flatnonzero(labels != points)
+    truth, point = labels[row], points[row]
+    near = next_ = truth
+    level = levels[near, row]
+    found = [(level[:0], row[:0], row[:0], row[:0])]
+    while len(row):
+        next_ = next_ + np.sign(point - next_)
+        next_level = levels[next_, row]
+        drops = (next_ == point) | (next_level != level)
+        pays = np.flatnonzero(drops & (costs[truth, next_] > costs[truth, near]))
+        found.append((level[pays], row[pays], near[pays], next_[pays]))
+        near = np.where(drops, next_, near)
+        left = np.flatnonzero(next_ != point)
+        row, truth, point, near, next_, level = (
+            part[left] for part in (row, truth, point, near, next_, next_level)
+        )
+    at, rows, before, after = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return at, rows, before, after
+
+
 def cost_of_each_miss(units: NDArray[Any]) -> int | None:
     """Return the cost of a miss if all misses cost the same, else None."""
     costs = units[units > 0]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.curves.risk_curve import RiskCurve
+from ordinalrisk.curves.stratum_rows import stratum_numbers
 from ordinalrisk.curves.unit_steps import UnitSteps
 from ordinalrisk.losses.cost_table import CostTable
 
@@ -76,10 +77,7 @@ def strata_of(
     Groups and clusters are numbers, weights are whole multiples of ``weight_unit``; None if rows have none.
     """
     n_labels = costs.n_classes if by_label else 1
-    part = np.zeros(len(labels), np.int64) if groups is None else groups * n_labels
-    if by_label:
-        part = part + labels
-    strata = []
+    part, strata = stratum_numbers(groups, labels, n_labels), []
     n_parts = n_labels * (1 if group_names is None else len(group_names))
     for index, (rows, mine) in enumerate(steps.split(part, n_parts)):
         label = index % n_labels if by_label else None

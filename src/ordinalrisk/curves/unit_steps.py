@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.curves.steps import Steps
+from ordinalrisk.curves.steps import Steps, rises
+from ordinalrisk.curves.stratum_rows import rows_by_number
 from ordinalrisk.losses.cost_table import CostTable
 
 
@@ -36,25 +37,9 @@ class UnitSteps(NamedTuple):
         costs: CostTable,
         relative: bool = False,
     ) -> UnitSteps:
-        """Return the steps of each row, in units of the cost table.
-
-        Walk from the true label to the point label, the only one with an infinite level: when a label drops
-        out of the set, the nearest end of the set is one label further.
-        """
-        points = levels.argmax(axis=1)
-        towards = np.sign(points - labels)
-        waiting = np.zeros(len(levels), costs.units.dtype)  # labels that drop out together make one step
-        parts = []
-        for distance in range(costs.n_classes - 1):
-            rows = np.flatnonzero(abs(points - labels) > distance)
-            truth, dropped = labels[rows], labels[rows] + distance * towards[rows]
-            nearest = dropped + towards[rows]
-            by = waiting[rows] + costs.units[truth, nearest] - costs.units[truth, dropped]
-            together = levels[rows, nearest] == levels[rows, dropped]
-            waiting[rows] = np.where(together, by, 0)
-            pays = ~together & (by > 0)
-            parts.append((levels[rows, dropped][pays], rows[pays], by[pays]))
-        at, row, by = (np.concatenate(part) for part in zip(*parts, strict=True))
+        """Return the steps of each row, in units of the cost table."""
+        at, row, before, after = rises(levels.T, labels, levels.argmax(axis=1), costs.units)
+        by = costs.units[labels[row], after] - costs.units[labels[row], before]
         stakes = costs.units.max(axis=1)[labels] if relative else None
         return cls(at, row, by, len(levels), stakes)
 
@@ -71,14 +56,11 @@ class UnitSteps(NamedTuple):
 
     def split(self, into: NDArray[np.int64], n_parts: int) -> Iterator[tuple[NDArray[np.int64], UnitSteps]]:
         """Yield the units of each part, and their steps with the units renumbered from 0."""
-        units, steps = np.argsort(into, kind="stable"), np.argsort(into[self.unit], kind="stable")
-        ends = np.searchsorted(into[units], np.arange(n_parts + 1))
-        step_ends = np.searchsorted(into[self.unit[steps]], np.arange(n_parts + 1))
-        number = np.empty(self.n_units, np.int64)
-        number[units] = np.arange(self.n_units) - ends[into[units]]
+        units, steps = rows_by_number(into), rows_by_number(into[self.unit])
+        number, none = np.empty(self.n_units, np.int64), np.empty(0, np.int64)
         for part in range(n_parts):
-            mine = units[ends[part] : ends[part + 1]]
-            taken = steps[step_ends[part] : step_ends[part + 1]]
+            mine, taken = units.get(part, none), steps.get(part, none)
+            number[mine] = np.arange(len(mine))
             stakes = None if self.stakes is None else self.stakes[mine]
             yield mine, UnitSteps(self.at[taken], number[self.unit[taken]], self.by[taken], len(mine), stakes)
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ordinalrisk.calibration.guarantees import Guarantee
 from ordinalrisk.calibration.result import Calibration
 from ordinalrisk.calibration.row_thresholds import RowKeys, Thresholds
+from ordinalrisk.curves.stratum_rows import stratum_numbers
 from ordinalrisk.evaluation import realised
 from ordinalrisk.evaluation.counts import Tally
 from ordinalrisk.evaluation.far_off import far_off, kinds_of
@@ -116,9 +117,7 @@ class Outcomes(Summary):
     def _part_numbers(self, keys: RowKeys, labels: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the stratum of each row; after the last, for groups without calibration rows."""
         strata = self._stops[0].calibration.strata
-        parts = np.zeros(len(labels), np.int64) if keys.groups is None else keys.groups * strata.n_labels
-        if strata.n_labels > 1:
-            parts = parts + labels
+        parts = stratum_numbers(keys.groups, labels, strata.n_labels)
         return parts if keys.groups is None else np.where(keys.groups < 0, len(strata.parts), parts)
 
     def _count(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ordinalrisk.curves.steps import rises
 from ordinalrisk.growth.kernels import InvalidRow, reference
 from ordinalrisk.inputs.arrays import SUM_TOLERANCE, number_type, widened
 from ordinalrisk.losses.cost_table import DIAGONAL, RUNNING, GainTables
@@ -75,18 +76,9 @@ def steps(
     found = [(np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64))]
     for rows, p in _blocks(proba):
         points = _points(p, costs, point, rows, given)
-        level = _levels(rule, p, costs, points)
-        row = np.flatnonzero(labels[rows] != points)
-        y, m = labels[rows][row], points[row]
-        near, next_ = y, y
-        while len(row):
-            next_ = next_ + np.sign(m - y)
-            ends = (next_ == m) | (level[next_, row] != level[near, row])
-            costs_more = ends & (costs.rank[y, next_] > costs.rank[y, near])
-            at = level[near, row][costs_more]
-            found.append((at, (y * K + near)[costs_more], (y * K + next_)[costs_more]))
-            near = np.where(ends, next_, near)
-            row, y, m, near, next_ = (part[near != m] for part in (row, y, m, near, next_))
+        at, row, before, after = rises(_levels(rule, p, costs, points), labels[rows], points, costs.rank)
+        first = labels[rows][row] * K
+        found.append((at, first + before, first + after))
     at, before, after = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return at, before.astype(np.int32), after.astype(np.int32)
 
