@@ -31,7 +31,7 @@ from ordinalrisk.curves.part_steps import (
     Sample,
     Sizes,
 )
-from ordinalrisk.evaluation.counts import Tally
+from ordinalrisk.evaluation.counts import SetCounts, Tally
 from ordinalrisk.evaluation.outcomes import Outcomes
 from ordinalrisk.evaluation.realised import ClusterLosses, StratumCounts, WeightedLosses
 from ordinalrisk.evaluation.striking import StrikingRow, StrikingRows, TopRows
@@ -78,6 +78,10 @@ def controller(promise):
 
 def seed(promise):
     return {"random_state": 5} if controller(promise).randomize else {}
+
+
+def tally_found(tally):
+    return [values.tolist() for values in vars(tally).values()]
 
 
 def outcomes(promise):
@@ -151,6 +155,7 @@ SUMMARIES = {
         lambda promise: SummaryGroup(counted=outcomes(promise), sample=RandomRows(5)),
         lambda promise, found: (outcomes_found(promise, found.counted), found.sample.drawn()[1].tolist()),
     ),
+    SetCounts: Merged(lambda promise: SetCounts(K), lambda promise, found: tally_found(found.tally)),
     Reliability: Merged(lambda promise: Reliability(), lambda promise, found: json.dumps(found.finish())),
     Slices: Merged(slices, lambda promise, found: json.dumps(found.finish())),
     ReportRows: Merged(lambda promise: report(promise).rows, report_found),
@@ -225,7 +230,7 @@ PREDICTED = {
     Tally: of_predicted_rows(
         list,
         list.extend,
-        lambda part: [part.truth_lower.tolist(), part.truth_upper.tolist(), part.lower_upper.tolist()],
+        tally_found,
         lambda rows: tally_of(np.array(rows, int)),
     ),
     TopRows: of_predicted_rows(
@@ -337,6 +342,7 @@ def batches(promise, parts, cuts):
             Batch(
                 PROBA[start:end],
                 LABELS[start:end],
+                sets=SETS[start:end],
                 **{name: COLUMNS[name][start:end] for name in used},
                 columns={"id": np.arange(start, end), "site": SITES[start:end], "wing": WINGS[start:end]},
                 part=number,

@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.evaluation.class_table import ClassTable, class_table
-from ordinalrisk.evaluation.counts import Tally
+from ordinalrisk.evaluation.counts import SetCounts, Tally
 from ordinalrisk.evaluation.estimates import CONFIDENCE, Estimate, Value
+from ordinalrisk.execution.fold import SERIAL, InMemory
 from ordinalrisk.inputs.arrays import is_lazy_set
+from ordinalrisk.inputs.batch import Batch
 from ordinalrisk.inputs.device import to_host
 from ordinalrisk.inputs.labels import class_indices
 from ordinalrisk.inputs.row_index import require_same_rows
@@ -401,7 +403,7 @@ def _tally(y: Any, sets: Any) -> Tally:
     if is_lazy_set(sets):
         tally: Tally = sets.tally(y)
         return tally
-    return Tally.of(*_on_host(y, sets))
+    return _counted(*_on_host(y, sets))
 
 
 def _tally_of_sets(sets: Any) -> Tally:
@@ -411,7 +413,12 @@ def _tally_of_sets(sets: Any) -> Tally:
         return tally
     _require_sets(sets)
     sets = sets.cpu()
-    return Tally.of(sets.lower_index, sets)
+    return _counted(sets.lower_index, sets)
+
+
+def _counted(labels: NDArray[np.integer], sets: IntervalSet) -> Tally:
+    rows = InMemory([Batch(labels=labels, sets=sets)])
+    return SERIAL.fold([rows], SetCounts(len(sets.classes))).tally
 
 
 def _on_host(y: Any, sets: IntervalSet) -> tuple[NDArray[np.int64], IntervalSet]:

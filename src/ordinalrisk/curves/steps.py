@@ -167,9 +167,8 @@ def rises(
         found.append((level[pays], row[pays], near[pays], next_[pays]))
         near = np.where(drops, next_, near)
         left = np.flatnonzero(next_ != point)
-        row, truth, point, near, next_, level = (
-            part[left] for part in (row, truth, point, near, next_, next_level)
-        )
+        level = next_level[left]
+        row, truth, point, near, next_ = (part[left] for part in (row, truth, point, near, next_))
     at, rows, before, after = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return at, rows, before, after
 

@@ -6,6 +6,7 @@ enough to count pairs, in tables that do not grow with the rows.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.evaluation.estimates import Value, mean_of_possible, share, share_of_stakes, shares, stacked
+from ordinalrisk.inputs.batch import Batch, Summary
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.losses.kinds import IntervalLoss
 from ordinalrisk.prediction.interval_set import IntervalSet
@@ -157,6 +159,21 @@ class Tally:
 
     def _costs(self, loss: IntervalLoss) -> CostTable:
         return CostTable.of(loss, len(self.nearest))
+
+
+class SetCounts(Summary):
+    """The tally of rows that are predicted already: each batch has sets, and the positions of labels."""
+
+    def __init__(self, n_classes: int) -> None:
+        self.tally = Tally.empty(n_classes)
+
+    def add(self, batch: Batch) -> None:
+        self.tally = self.tally.merge(Tally.of(batch.labels, batch.sets))
+
+    def merge(self, other: SetCounts) -> SetCounts:
+        both = copy(self)
+        both.tally = self.tally.merge(other.tally)
+        return both
 
 
 def _pairs(

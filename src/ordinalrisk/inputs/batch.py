@@ -14,7 +14,7 @@ from typing import Any, Self
 class Batch:
     """Checked rows, on the host or on a device."""
 
-    proba: Any
+    proba: Any = None
     labels: Any = None  # the position of each true label in the classes
     groups: Any = None
     clusters: Any = None
@@ -24,9 +24,10 @@ class Batch:
     part: int = 0  # the file or partition, numbered in the order of the data
     first_row: int = 0  # the number of earlier rows; within this part if the parts' lengths are unknown
     number: int | None = None  # the number of the batch, if the caller passes several
+    sets: Any = None  # if the rows are predicted already
 
     def __len__(self) -> int:
-        return len(self.proba)
+        return len(self.sets if self.proba is None else self.proba)
 
     @property
     def place(self) -> tuple[int, int]:

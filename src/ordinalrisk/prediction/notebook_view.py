@@ -75,7 +75,9 @@ def controller_html(name: str, spec: Spec, thresholds: Thresholds | None = None)
     return f'<div>{html.heading(name)}{table}<div style="max-width:44em">{words}</div></div>'
 
 
-def intervals_html(name: str, about: str, rows: Iterable[tuple[Any, ...]], n: int, n_classes: int) -> str:
+def intervals_html(
+    name: str, about: str, rows: Iterable[tuple[Any, Any, int, int]], n: int, n_classes: int
+) -> str:
     """Return the first of ``n`` intervals in a table, each drawn on the scale of the labels.
 
     A row is its name, its two labels, and the positions of these.
@@ -86,7 +88,7 @@ def intervals_html(name: str, about: str, rows: Iterable[tuple[Any, ...]], n: in
     >>> "none..mild" in page, page.count("<tr"), "8 more" in page
     (True, 2, True)
     """
-    drawn = [_interval_row(_name(row), *interval, n_classes) for row, *interval in rows]
+    drawn = [_interval_row(_name(row), pair, first, last, n_classes) for row, pair, first, last in rows]
     table = ""
     if drawn:
         titles = ("row", "interval", "", "size") if n_classes <= _MOST_CELLS else ("row", "interval", "size")

@@ -11,7 +11,6 @@ loss of its rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ from ordinalrisk.curves.steps import Steps
 from ordinalrisk.curves.unit_steps import UnitSteps
 from ordinalrisk.evaluation.counts import Tally
 from ordinalrisk.growth.rules import GrowthRule
+from ordinalrisk.inputs.batch import merge_all
 from ordinalrisk.inputs.labels import Classes
 from ordinalrisk.inputs.numbers import Number, as_fraction, checked_seed
 from ordinalrisk.inputs.row_names import RowNames
@@ -39,18 +39,6 @@ class ShuffledFolds(NamedTuple):
     labels: Sequence[NDArray[np.int64]]
     classes: Classes
     clusters: Sequence[NDArray[np.int64]] | None = None
-
-    @property
-    def n_units(self) -> list[int]:
-        """The number of rows, or of clusters where there are any, in each fold."""
-        return (
-            [*map(len, self.labels)] if self.clusters is None else [int(c.max()) + 1 for c in self.clusters]
-        )
-
-    @property
-    def n_calibrated(self) -> int:
-        """The fewest rows, or clusters, that a fold's threshold is calibrated with."""
-        return sum(self.n_units) - max(self.n_units)
 
 
 class CrossValidated(NamedTuple):
@@ -103,7 +91,7 @@ def cross_validated(
     results = []
     for of_all_folds, *parts in zip(certified, *folds, strict=True):
         tallies, ends_of_folds = zip(*parts, strict=True)
-        results.append(CrossValidated(reduce(Tally.merge, tallies), of_all_folds, [*ends_of_folds]))
+        results.append(CrossValidated(merge_all(tallies), of_all_folds, [*ends_of_folds]))
     return results
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 import dask
@@ -11,9 +13,10 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
-from ordinalrisk.evaluation.counts import Tally
-from ordinalrisk.execution.dask.executor import merge_on_workers, shared
+from ordinalrisk.evaluation.counts import SetCounts, Tally
+from ordinalrisk.execution.dask.executor import DaskExecutor, shared
 from ordinalrisk.execution.dask.partitions import Partitions, naming_partition
+from ordinalrisk.inputs.batch import Batch
 from ordinalrisk.inputs.labels import Classes, class_indices
 from ordinalrisk.prediction.interval_set import IntervalSet
 
@@ -97,12 +100,11 @@ class LazyIntervalSet:
 
     def _tally(self, labels: Sequence[Delayed | None]) -> Tally:
         classes = shared(self.classes)
-        counts = [
-            tally_of_partition(i, ends, label, classes)
+        parts: list[Any] = [
+            predicted_partition(i, ends, label, classes)
             for i, (ends, label) in enumerate(zip(self._ends.parts, labels, strict=True))
         ]
-        tally: Tally = merge_on_workers(counts).compute()
-        return tally
+        return DaskExecutor().fold(parts, SetCounts(len(self.classes))).tally
 
     def compute(self) -> IntervalSet:
         """Compute the sets."""
@@ -183,11 +185,27 @@ def losses_in_partition(
     return losses
 
 
-@delayed(pure=False)
-def tally_of_partition(index: int, ends: Any, y: Any, classes: Classes) -> Tally:
-    with naming_partition(index):
-        labels = ends[:, 0] if y is None else class_indices(y, classes, len(ends))
-    return Tally.of(labels, _sets(ends, classes))
+@dataclass(frozen=True)
+class PredictedPartition:
+    """The sets of one partition; without labels, the first label of each set counts as the true one."""
+
+    index: int
+    ends: Any
+    y: Any
+    classes: Classes
+
+    def batches(self) -> Generator[Batch, None, None]:
+        with naming_partition(self.index):
+            labels = (
+                self.ends[:, 0] if self.y is None else class_indices(self.y, self.classes, len(self.ends))
+            )
+        yield Batch(labels=labels, sets=_sets(self.ends, self.classes), part=self.index)
+
+    def naming(self, batch: Batch) -> AbstractContextManager[Any]:
+        return naming_partition(self.index)
+
+
+predicted_partition = delayed(PredictedPartition, pure=False)
 
 
 @delayed(pure=False)
