@@ -19,7 +19,7 @@ from ordinalrisk.display.text_table import listed
 from ordinalrisk.inputs.numbers import decimal_text
 
 if TYPE_CHECKING:
-    from ordinalrisk.calibration.calibration import Calibration
+    from ordinalrisk.calibration.result import Calibration
     from ordinalrisk.calibration.row_thresholds import Thresholds
 
 _WIDTH = 78

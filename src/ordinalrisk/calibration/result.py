@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ordinalrisk.calibration.score_counts import BinCounts
+import numpy as np
+from numpy.typing import NDArray
+
 from ordinalrisk.curves.strata import Strata
 from ordinalrisk.inputs.column_roles import ScoreColumns
 from ordinalrisk.inputs.labels import Classes
@@ -26,4 +28,4 @@ class Calibration:
     columns: ScoreColumns | None = None  # if the rows came from a file
     more_alphas: tuple[Fraction, ...] = ()  # other risks near which a partial curve is known
     shuffle_seed: int | None = None  # if a bound needs an order of the rows
-    score_counts: BinCounts | None = None  # the model's uncertainty, if rows are exchangeable
+    score_counts: NDArray[np.int64] | None = None  # the model's uncertainty, if rows are exchangeable
