@@ -102,7 +102,11 @@ class Predictor:
 def require_columns(proba: Any, n_columns: int, classes: Classes) -> None:
     """Refuse probabilities of another number of classes than was calibrated with, or in another order."""
     if n_columns != len(classes):
-        raise ValueError(f"proba has {n_columns} columns, but the calibration had {len(classes)} classes.")
+        by_class = getattr(proba, "shape", (0,))[0] == len(classes)
+        remedy = " If it has a row for each class, pass proba.T." if by_class else ""
+        raise ValueError(
+            f"proba has {n_columns} columns, but the calibration had {len(classes)} classes.{remedy}"
+        )
     require_column_order(proba, classes)
 
 
