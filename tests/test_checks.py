@@ -10,6 +10,7 @@ import pytest
 import torch
 from command import succeeds
 from devices import DEVICE
+from populations import survey
 from sklearn.linear_model import LogisticRegression
 
 import ordinalrisk as orisk
@@ -217,7 +218,7 @@ def test_the_command_says_it_in_options(here):
     text = " ".join(succeeds(*command).stdout.split())
     assert "Note: Some classes are covered less than half as often as 1 - alpha = 0.75" in text
     assert "--relative" in text
-    assert "--per-class keeps alpha for each class" in text
+    assert "--per-class keeps alpha for each class; --alpha label=risk,... gives each class" in text
     assert "Note" not in succeeds(*command, "--no-check").stdout
 
 
@@ -234,7 +235,11 @@ def test_a_rare_class_is_named_with_what_its_sets_cover():
     assert few == [0, 1]
     for k in few:
         assert f"{k} ({round(coverage[k] * n[k])} of {n[k]} rows covered)" in sentences
-    for remedy in ("`relative=True`", "`condition_on='label'`", "a mapping {label: alpha}"):
+    for remedy in (
+        "`relative=True` with a larger weight for them",
+        "`condition_on='label'`",
+        "`alpha={label: risk, ...}`",
+    ):
         assert remedy in sentences
 
 
@@ -257,16 +262,91 @@ def test_a_raised_weight_that_hurts_is_said():
     assert "The weights hurt classes that they should protect" in sentences
     assert "`relative=True`" in sentences
     missed = 1 - metrics.class_coverage(y, plain.predict_set(proba))
-    for k, after in re.findall(r"(\d) \(weight .*?, ([\d.]+)% without weights", sentences):
+    for k, after in re.findall(r"(\d) \(weight .*?, ([\d.]+)% with equal weights", sentences):
         assert int(k) >= 3
         assert float(after) == pytest.approx(100 * missed[int(k)], abs=3)
 
 
-@pytest.mark.parametrize("n", [1, 3, 6])
+@pytest.mark.parametrize("n", [1, 3, 4])
 def test_a_class_with_few_rows_raises_no_alarm(n):
     proba, y = vague_rows()
     rows = np.concatenate([np.flatnonzero(y == 0)[:n], np.flatnonzero(y > 1)])
-    assert said(calibrated(proba[rows], y[rows], alpha=0.25)) == []
+    assert not re.search(r"\b0 \(", " ".join(said(calibrated(proba[rows], y[rows], alpha=0.25))))
+
+
+@pytest.mark.parametrize(("n", "weight"), [(200, 1), (200, 5), (600, 5), (2_000, 1), (2_000, 5), (2_000, 20)])
+def test_a_weight_raised_to_protect_a_rare_class_is_said(n, weight):
+    """As tried on a survey: the sets of all rows shrink, and the rare class is missed as before."""
+    proba, y = survey(n, 1)
+    controller = RiskController(WeightedLoss([weight, 1, 1, 1, 1]), alpha=0.1)
+    (sentences,) = said(lambda: controller.calibrate(proba, y))
+    sets = controller.predict_set(proba)
+    coverage, rows = metrics.class_coverage(y, sets), np.bincount(y)
+    named = re.findall(r"(\d) \(([\d,]+) of ([\d,]+) rows covered", sentences)
+    assert {int(k): int(covered) for k, covered, _ in named} == {
+        k: round(coverage[k] * rows[k]) for k in np.flatnonzero(coverage < 0.4).tolist()
+    }
+    assert ("0 (" in sentences) == (weight < 20)
+    for remedy in ("`relative=True`", "`condition_on='label'`", "`alpha={label: risk, ...}`"):
+        assert remedy in sentences
+    assert ("`condition_on='label'` and equal weights keep alpha" in sentences) == (weight > 1)
+    if weight == 1:
+        assert "With these weights" not in sentences
+        return
+    plain = RiskController(alpha=0.1, check=False).calibrate(proba, y).predict_set(proba)
+    after, before = sets.contains(y).mean(), plain.contains(y).mean()
+    assert after < 0.7
+    assert before >= 0.9
+    collapse = (
+        f"With these weights {after:.1%} of all rows together are covered on the calibration rows, "
+        f"with equal weights {before:.1%}: alpha limits the mean weight of what is missed"
+    )
+    assert collapse in sentences
+
+
+def test_the_remedies_protect_a_rare_class():
+    proba, y = survey(2_000, 1)
+    new_proba, new_y = survey(4_000, 2)
+    share = {0: 0.1} | dict.fromkeys(range(1, K), 0.3)
+    remedies = [{"loss": WeightedLoss([20, 1, 1, 1, 1]), "relative": True}, {"condition_on": "label"}]
+    for options in [*remedies, {"alpha": share}]:
+        sets = RiskController(**{"alpha": 0.1} | options).calibrate(proba, y).predict_set(new_proba)
+        coverage = metrics.class_coverage(new_y, sets)
+        assert coverage[0] > 0.7
+        assert sets.contains(new_y).mean() > 0.7
+
+
+def test_weights_hurt_a_promise_for_each_class_too():
+    """Of a class that weighs a fifth of the largest weight, half may be missed at alpha=0.1."""
+    proba, y = survey(2_000, 1)
+    weighted = {"loss": WeightedLoss([5, 1, 1, 1, 1]), "condition_on": "label"}
+    controller = RiskController(**weighted, alpha=0.1)
+    (sentences,) = said(lambda: controller.calibrate(proba, y))
+    covered = controller.predict_set(proba).contains(y).mean()
+    assert f"With these weights {covered:.1%} of all rows" in sentences
+    assert "What helps: equal weights keep alpha for each class; `alpha={" in sentences
+    assert said(calibrated(proba, y, condition_on="label")) == []
+
+
+def test_scores_that_do_not_fit_hide_no_weights_that_hurt():
+    proba, y = good_rows(3_000)
+    texts = said(calibrated(proba[:, ::-1], y, loss=WeightedLoss([1, 1, 20, 1, 1]), alpha=0.2))
+    assert "in reverse order" in texts[0]
+    assert texts[1].startswith("With these weights")
+
+
+def test_mild_weights_are_not_held_against_anybody():
+    assert said(calibrated(*good_rows(3_000), loss=WeightedLoss([1, 1, 1, 1.2, 1.5]))) == []
+
+
+def test_groups_are_compared_with_their_own_equal_weights():
+    proba, y = survey(2_000, 1)
+    groups = np.where(np.arange(len(y)) % 3, "north", "south")
+    controller = RiskController(WeightedLoss([5, 1, 1, 1, 1]), alpha=0.1)
+    (sentences,) = said(lambda: controller.calibrate(proba, y, groups=groups))
+    plain = RiskController(alpha=0.1, check=False).calibrate(proba, y, groups=groups)
+    covered = plain.predict_set(proba, groups=groups).contains(y).mean()
+    assert f"with equal weights {covered:.1%}" in sentences
 
 
 def test_what_alpha_does_not_count_is_not_held_against_it():
@@ -283,8 +363,8 @@ def test_rows_of_another_population_are_not_counted():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"alpha": 0.9}, "For a coverage of 0.9 write alpha=0.1"),
-        ({"alpha": dict.fromkeys(range(K), 0.8)}, "For a coverage of 0.8 write alpha=0.2"),
+        ({"alpha": 0.9}, "For a coverage of 0.9 write `alpha=0.1`"),
+        ({"alpha": dict.fromkeys(range(K), 0.8)}, "For a coverage of 0.8 write `alpha=0.2`"),
         (
             {"alpha": 3, "loss": orisk.DivergenceLoss(normalize=False)},
             "more than half of the largest loss, 4",
@@ -298,6 +378,13 @@ def test_a_coverage_instead_of_alpha(options, words):
     texts = [text for text in said(calibrated(PROBA, Y, **options)) if text.startswith("alpha=")]
     assert len(texts) == (words is not None)
     assert words is None or words in texts[0]
+
+
+@pytest.mark.parametrize("loss", ["divergence", WeightedLoss([1, 1, 1, 1, 2])], ids=str)
+def test_no_coverage_is_suggested_for_a_loss_that_is_none(loss):
+    texts = [text for text in said(calibrated(PROBA, Y, alpha=0.6, loss=loss)) if text.startswith("alpha=")]
+    (sentences,) = texts
+    assert sentences.endswith("half of the largest loss, 1: alpha is the expected loss, not the coverage.")
 
 
 # --- scores
@@ -340,10 +427,10 @@ def test_many_classes_are_checked():
     assert "put them into the order of the classes" in sentences
 
 
-@pytest.mark.parametrize("first", [0, 200, 400])
-def test_healthy_scores_raise_no_alarm(first):
-    """Of 200 data sets; ``benchmarks/check_false_alarms.py`` has a thousand, with two."""
-    assert sum(bool(alarms(seed)) for seed in range(first, first + 67)) <= 1
+@pytest.mark.parametrize("first", range(0, 1_000, 200))
+def test_healthy_rows_raise_no_alarm(first):
+    """At most 1 % of a thousand data sets of 50 to 5,000 rows: scores are healthy, what sets miss is true."""
+    assert sum(bool(alarms(seed)) for seed in range(first, first + 200)) <= 2
 
 
 def test_wrong_orders_are_found_in_small_data():

@@ -22,10 +22,13 @@ from file_formats import NAMES, encoded, read_rows, score_table, write_table
 from pyarrow import parquet
 from sizes import read_few_rows_at_once, write_few_rows_at_once
 from strategies import RULE_NAMES
+from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk import metrics
 from ordinalrisk.selection.compare import ranked
+
+pytestmark = UNCHECKED
 
 GRADES = ["None", "Mild", "Moderate", "Severe"]
 PLAIN = ["--classes", ",".join(GRADES), "--alpha", "0.1"]
@@ -974,7 +977,8 @@ BAD_SCORES = {
     "infinite": ({"p3": np.inf}, ", column 'p3': inf is not a probability. Correct it."),
     "percent": (
         {"p0": 10.0, "p1": 20.0, "p2": 30.0, "p3": 40.0},
-        ": the scores sum to 100, not to 1. They look like percentages: divide them by 100.",
+        ": the scores sum to 100, not to 1. "
+        "They look like percentages: --rescale divides each row by its sum.",
     ),
     "logits": (
         {"p0": 1.5, "p1": 2.0, "p2": 3.0, "p3": 4.0},

@@ -21,10 +21,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk import DivergenceLoss, OrdinalRiskClassifier, RiskController, WeightedLoss
 
+pytestmark = UNCHECKED
 SEVERITY = ["None", "Mild", "Moderate", "Severe"]
 
 

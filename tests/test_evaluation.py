@@ -947,6 +947,28 @@ def test_what_is_looked_at():
     ]
 
 
+def test_all_rows_are_looked_at_with_unequal_weights():
+    """Not if weights are part of the promise: of the share of the weight, of each class, of a shift."""
+    tally = Tally.of(np.array([0, 0, 1, 3]), sets_of([(0, 0), (1, 1), (0, 1), (2, 2)]))
+    unequal = CostTable.of(orisk.WeightedLoss([2, 1, 1, 0]), 4)
+    of_all = lambda *of: [kind for kind in kinds_of(tally, *of, range(4)) if kind.kind == "all"]  # noqa: E731
+    assert of_all(promised("0.1"), unequal) == [Kind("all", None, 3, 2, 0.9)]
+    assert not of_all(promised("0.1", measure="weight"), unequal)
+    assert not of_all(promised("0.1", shift="labels"), unequal)
+    assert not of_all(promised("0.1", parts=(promised("0.1", label=0),)), unequal)
+    assert not of_all(promised("0.1"), CostTable.of(orisk.WeightedLoss(), 4))
+    assert not of_all(promised("0.1"), CostTable.of(orisk.DivergenceLoss(), 4))
+
+
+def test_all_rows_are_far_off_if_missed_twice_as_often_as_equal_weights_allow():
+    [worst, *_] = far_off([Kind("class", "a", 90, 0, 0.9), Kind("all", None, 1000, 700, 0.9)])
+    said = "30 % of all rows are missed (300 of 1,000 rows, more than twice what equal weights allow)"
+    assert str(worst) == said
+    assert not far_off([Kind("all", None, 1000, 790, 0.9)])
+    assert not far_off([Kind("all", None, 1000, 310, 0.6)])
+    assert far_off([Kind("all", None, 1000, 200, 0.6)])
+
+
 def test_what_was_promised():
     """By the alpha of the class; in units of the largest cost; not more than all rows have for distances."""
     y = np.repeat([0, 1], 500)
@@ -1011,13 +1033,14 @@ def test_too_few_rows_are_not_green():
 def test_a_raised_weight_that_hurts_its_class_is_amber():
     """As tried on a survey: the weight of 'very poor' is raised, and it or its neighbour is missed."""
     proba, y = survey(3000, 2)
-    for raised, missed in ((1, "very poor"), (5, "very poor"), (20, "poor")):
+    for raised, missed in ((1, "very poor"), (5, "very poor"), (20, "poor")):  # and all rows, with weights
         weights = [raised, 1, 1, 1, 1]
         found = found_by(calibrated(orisk.WeightedLoss(weights)), proba, y)
         assert found.verdict.word == "agrees"
         assert found.light.colour == "amber"
         assert f"of class '{missed}' are missed" in found.light.sentence
         assert found.light.sentence.startswith("The promise holds on average, but ")
+        assert (found.light.far_off[0].kind == "all") == (raised > 1)
     each = found_by(calibrated(condition_on="label"), proba, y)
     assert each.light.colour == "green"
 

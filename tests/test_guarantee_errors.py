@@ -24,8 +24,11 @@ from test_guarantee_identities import (
     Y,
     options_of,
 )
+from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
+
+pytestmark = UNCHECKED
 
 FEW = "ignore:There are too few|.*needs at least"
 ALPHAS = dict.fromkeys(range(K), 0.2)
@@ -538,7 +541,7 @@ def test_an_alpha_that_no_miss_of_a_class_can_reach_needs_no_rows_of_it(draw):
 
 def test_a_delta_that_was_meant_as_a_confidence_is_warned_of():
     with pytest.warns(
-        UserWarning, match=r"delta=0\.95 keeps alpha with probability 0\.05 only; .* delta=0\.05"
+        UserWarning, match=r"delta=0\.95 keeps alpha with probability 0\.05 only; .* `delta=0\.05`"
     ):
         orisk.RiskController(alpha=0.1, delta=0.95)
 

@@ -8,16 +8,20 @@ import numpy as np
 import pytest
 from options import BOUNDS
 from strategies import LOSSES, RULE_NAMES, exact_losses
+from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*needs .*calibration",
-    "ignore:There are too few",
-    "ignore:.*weights so large",
-    "ignore:The weights of",
-    "ignore:delta=.*keeps alpha",
-)
+pytestmark = [
+    pytest.mark.filterwarnings(
+        "ignore:.*needs .*calibration",
+        "ignore:There are too few",
+        "ignore:.*weights so large",
+        "ignore:The weights of",
+        "ignore:delta=.*keeps alpha",
+    ),
+    UNCHECKED,
+]
 K = 5
 SHARE = Fraction(13, 100)  # of the largest loss
 SHARES = {"table": Fraction(4, 100), "squared": Fraction(6, 100)}  # single labels would lose less than that

@@ -24,12 +24,15 @@ from effort import PATIENCE, in_little_memory, wait_until
 from guarded_memory import guarded
 from hypothesis import given, settings
 from strategies import GROWTH_RULES, LOSSES, PROBABILITIES, RULE_NAMES, as_rule, calibration_sets, ends_of
+from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk.calibration import betting_bound, score_counts
 from ordinalrisk.growth.kernels import InvalidRow, arguments, cpu, library, reference, vectorised
 from ordinalrisk.inputs.arrays import BFLOAT16, widened
 from ordinalrisk.losses.cost_table import CostTable
+
+pytestmark = UNCHECKED
 
 
 def bits(array):

@@ -3,6 +3,6 @@
 import pytest
 
 UNCHECKED = pytest.mark.filterwarnings(
-    r"ignore:(The scores|In \d+% of|Some classes|The weights hurt|alpha=\S+ allows)"
+    r"ignore:(The scores|In \d+% of|Some classes|The weights hurt|With these weights|alpha=\S+ allows)"
     ":ordinalrisk.CalibrationWarning"
 )

@@ -161,7 +161,7 @@ class Spec:
             rest = decimal_text(1 - delta)
             warnings.warn(
                 f"delta={self.delta} keeps alpha with probability {rest} only; for a confidence of "
-                f"{decimal_text(delta)} write delta={rest}.",
+                f"{decimal_text(delta)} write `delta={rest}`.",
                 CalibrationWarning,
                 stacklevel=stacklevel + 1,
             )

@@ -45,12 +45,14 @@ def is_positive(differences: NDArray[np.float64], n_tried: float = 1.0) -> bool:
     return float(np.logaddexp.reduce(won)) - math.log(len(_STAKES)) >= needed
 
 
-def is_rarer(n_found: int, n_rows: int, share: Fraction, n_tried: int = 1) -> bool:
-    r"""Return whether ``n_found`` of ``n_rows`` is significantly less than ``share``.
+def is_rarer(n_found: int, n_rows: int, share: Fraction, alarms: Fraction = FALSE_ALARMS) -> bool:
+    r"""Return whether so few of the rows show that the share is smaller than ``share``.
 
-    With the divergence :math:`D` of the observed share from ``share``, the p-value is between
-    :math:`e^{-nD} / \sqrt{8 n \hat p (1 - \hat p)}` and :math:`e^{-nD}`. These bounds nearly always decide,
-    so that the exact test and its library are not needed.
+    ``alarms`` is the largest probability of that many or fewer if it is not.
+
+    With the divergence :math:`D` of the share found from ``share``, their probability is between
+    :math:`e^{-nD} / \sqrt{8 n \hat p (1 - \hat p)}` and :math:`e^{-nD}`. Where that decides, which is nearly
+    always, the exact test and its library are not needed.
 
     Examples
     --------
@@ -59,7 +61,7 @@ def is_rarer(n_found: int, n_rows: int, share: Fraction, n_tried: int = 1) -> bo
     """
     if n_found >= share * n_rows:
         return False
-    found, alarms = n_found / n_rows, FALSE_ALARMS / n_tried
+    found = n_found / n_rows
     divergence = (1 - found) * math.log((1 - found) / float(1 - share)) if share < 1 else math.inf
     divergence += found * math.log(found / float(share)) if n_found else 0
     bound = -n_rows * divergence

@@ -42,10 +42,10 @@ def findings(spec: Spec, own: Predictor, sample: ScatteredRows) -> list[str]:
     scored = ScoredRows.of(rows, calibration.classes)
     alphas = spec.alphas(spec.alpha, calibration.classes, calibration.costs)
     affordable = max(alphas) * (_mean_stake(calibration, rows) if spec.relative else 1)
-    about_scores = [*score_warnings(scored), *tie_warnings(scored, calibration.costs, affordable)]
-    about_sets = class_warnings(spec, own, rows, sampled=not sample.whole)
-    # scores that do not fit the labels explain what the sets miss
-    return [*_alpha_warnings(spec, calibration, alphas), *(about_scores or about_sets)]
+    unlike, ties = [*score_warnings(scored)], tie_warnings(scored, calibration.costs, affordable)
+    # with scores that do not fit the labels, what the sets miss follows from that, but not what weights do
+    about_sets = class_warnings(spec, own, rows, sampled=not sample.whole, weights_only=bool(unlike))
+    return [*_alpha_warnings(spec, calibration, alphas), *unlike, *ties, *about_sets]
 
 
 def _mean_stake(calibration: Calibration, rows: Batch) -> Fraction:
@@ -61,7 +61,9 @@ def _alpha_warnings(spec: Spec, calibration: Calibration, alphas: list[Fraction]
     if not large or (isinstance(spec.alpha, Mapping) and len(large) < len(alphas)):
         return
     alpha = decimal_text(max(large))
-    meant = f" For a coverage of {alpha} write alpha={decimal_text(1 - max(large))}." if bound == 1 else ""
+    units = calibration.costs.units
+    of_coverage = bound == 1 and np.count_nonzero(units < units.max()) == len(units)  # the diagonal
+    meant = f" For a coverage of {alpha} write `alpha={decimal_text(1 - max(large))}`." if of_coverage else ""
     of = "what could be lost" if spec.relative else f"the largest loss, {decimal_text(bound)}"
     loss = "the share that is lost" if spec.relative else "the expected loss"
     yield f"alpha={alpha} allows more than half of {of}: alpha is {loss}, not the coverage.{meant}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -78,15 +79,25 @@ def _other_order(rows: ScoredRows) -> str:
     if not found:
         return ""
     words, score, order = found[0]
-    names = rows.classes.tolist()
-    held = listed([repr(names[k]) for k in np.argsort(order)], _MOST_NAMES)
-    pick = (
-        f"pass proba[:, {order.tolist()}]" if K <= _MOST_NAMES else "put them into the order of the classes"
-    )
+    held = [rows.classes.tolist()[k] for k in np.argsort(order)]
+    shown = listed(map(repr, held), _MOST_NAMES)
     return (
-        f"The columns of the scores look as if they were {words}: if they stood for {held}, the mean ranked "
-        f"probability score would be {score:.3g} instead of {rows.scores.mean():.3g}. If that "
-        f"is so, {pick}; if not, the scores are far off: recalibrate them."
+        f"The columns of the scores look as if they were {words}: if they stood for {shown}, the mean ranked "
+        f"probability score would be {score:.3g} instead of {rows.scores.mean():.3g}. "
+        f"{_put_right(rows, order.tolist(), held)}; if not, the scores are far off: recalibrate them."
+    )
+
+
+def _put_right(rows: ScoredRows, order: list[int], held: list[Any]) -> str:
+    """Say how to put the columns in order; or the classes, if their order is that of the alphabet."""
+    few, names = len(held) <= _MOST_NAMES, rows.classes.tolist()
+    pick = f"pass proba[:, {order}]" if few else "put them into the order of the classes"
+    if not isinstance(names[0], str) or names != sorted(names):
+        return f"If that is so, {pick}"
+    name = f"pass `classes={held}`" if few else "pass them as `classes`"
+    return (
+        "The classes are in alphabetical order, which is seldom that of their meaning. If the columns are in "
+        f"the order of meaning, {name}; if the classes are, {pick}"
     )
 
 

@@ -30,8 +30,18 @@ def with_options(message: str) -> str:
     --------
     >>> with_options("correct `scores`, or add `logits=False` and `unseen_groups='full'`.")
     'correct --scores, or add --probabilities and --unseen-groups full.'
+    >>> with_options("pass `classes=['low', 'high']`, or `alpha={label: risk, ...}`.")
+    'pass --classes low,high, or --alpha label=risk,....'
     """
+    message = re.sub(
+        r"pass proba\[:, \[([\d, ]+)\]\]", r"name --scores in the order \1, counted from 0", message
+    )
+    message = re.sub(r"pass y ([+-]) 1", _as_words, message)
     return re.sub(r"`([a-z_]+)(?:=([^`]*))?`", _as_option, message)
+
+
+def _as_words(match: re.Match[str]) -> str:
+    return "add 1 to the labels" if match[1] == "+" else "subtract 1 from the labels"
 
 
 def _as_option(match: re.Match[str]) -> str:
@@ -45,6 +55,8 @@ def _as_option(match: re.Match[str]) -> str:
         return option
     if value == "False":
         return f"--no-{option.removeprefix('--')}"
+    if value[:1] in "[{":  # a list or a mapping, as an option takes it
+        value = re.sub(r"[\[\]{}'\"]", "", value).replace(": ", "=").replace(", ", ",")
     return f"{option} {value.strip(chr(39)) if value.strip(chr(39)).isalnum() else value}"
 
 
@@ -55,8 +67,11 @@ def in_options(error: ValueError) -> str:
     --------
     >>> in_options(ValueError("delta and sample_weight can't be used together."))
     "--delta and --weight-col can't be used together."
+    >>> in_options(ValueError('add condition_on="label" and pool_classes=True.'))
+    'add --per-class and --pool-classes.'
     """
     text = " ".join(str(error).split())
-    text = text.replace("relative=True", "--relative")
+    text = re.sub(r"\b(relative|randomize|pool_classes)=True\b", r"\1", text)
+    text = re.sub("condition_on=[\"']label[\"']", "condition_on", text)
     text = re.sub("confidence_bound=[\"']([a-z_]+)[\"']", r"confidence_bound \1", text)
     return re.sub(rf"(?<!-)\b({'|'.join(IN_OPTIONS)})\b", lambda match: IN_OPTIONS[match[1]], text)

@@ -6,8 +6,11 @@ the exact binomial interval (Clopper-Pearson) of its coverage lies below half of
 classes, groups and sizes looked at, each interval has the confidence :math:`1 - 0.05 / m` (Bonferroni).
 
 What was promised is :math:`1 - \alpha / B` for a loss with one cost for each class. Other losses promise no
-coverage. With them, a class is far off if it is covered less than half as often as all rows together. The
-lower end of the interval of all rows is used, to allow for the error of both.
+coverage. There a class is far off if it is covered less than half as often as all rows together: by the lower
+end of the interval of all rows, so that neither of the two intervals is taken for certain.
+
+With unequal weights all rows together can be missed far more often than :math:`\alpha / B`, although the mean
+weight of what is missed keeps its promise. They are far off if they are missed more than twice as often.
 """
 
 from __future__ import annotations
@@ -26,24 +29,30 @@ from ordinalrisk.losses.cost_table import CostTable
 
 
 class Kind(NamedTuple):
-    """The number of covered test rows of a class, a group or a size of sets."""
+    """A class, a group, a size of sets, or all rows: how many of the test rows are covered."""
 
-    kind: str  # "class", "group" or "size"
+    kind: str  # "class", "group", "size" or "all"
     name: Any
     n_rows: int
     n_covered: int
     promised: float  # the coverage
 
+    @property
+    def least(self) -> float:
+        """The coverage below which it is far off."""
+        half = self.promised / 2
+        return max(half, 2 * self.promised - 1) if self.kind == "all" else half
+
 
 class FarOff(NamedTuple):
-    """A class, a group or a size of sets that is covered less than half as often as promised.
+    """A class, a group or a size of sets that is covered less than half as often as promised; or all rows.
 
     Attributes
     ----------
-    kind : {"class", "group", "size"}
-        What it is.
+    kind : {"class", "group", "size", "all"}
+        What it is; "all" for all rows together, missed more than twice as often as equal weights allow.
     name
-        The label, the group, or the number of labels in a set.
+        The label, the group, or the number of labels in a set; None for all rows.
     n_rows, n_missed : int
         The number of its test rows, and of those whose set misses the truth.
     missed : Estimate
@@ -59,6 +68,9 @@ class FarOff(NamedTuple):
 
     def __str__(self) -> str:
         rows = f"({self.n_missed:,} of {self.n_rows:,} rows)"
+        if self.kind == "all":
+            share = whole_percent(self.n_missed, self.n_rows)
+            return f"{share} of all rows are missed {rows[:-1]}, more than twice what equal weights allow)"
         if self.kind == "size":
             labels = "a single label" if self.name == 1 else f"{self.name} labels"
             return f"{whole_percent(self.n_missed, self.n_rows)} of the sets with {labels} miss {rows}"
@@ -66,7 +78,7 @@ class FarOff(NamedTuple):
 
 
 def far_off(kinds: Sequence[Kind], rows_per_unit: float = 1.0) -> list[FarOff]:
-    """Return those that are far off, the most often missed first.
+    """Return those that are far off: all rows together first, then the most often missed.
 
     Rows of clusters may depend on each other, so each counts as ``1 / rows_per_unit`` of a row.
 
@@ -79,16 +91,17 @@ def far_off(kinds: Sequence[Kind], rows_per_unit: float = 1.0) -> list[FarOff]:
     []
     """
     found = []
-    for kind, name, n_rows, n_covered, promised in kinds:
+    for each in kinds:
+        kind, name, n_rows, n_covered, _ = each
         n_missed = n_rows - n_covered
-        if n_covered >= n_rows * promised / 2:
+        if n_covered >= n_rows * each.least:
             continue
         confidence = 1 - (1 - CONFIDENCE) / len(kinds)
         covered = share(n_covered / rows_per_unit, n_rows / rows_per_unit, confidence)
-        if covered.high < promised / 2:
+        if covered.high < each.least:
             missed = Estimate(n_missed / n_rows, 1 - covered.high, 1 - covered.low)
             found.append(FarOff(kind, name, n_rows, n_missed, missed))
-    return sorted(found, key=lambda each: -each.missed.value)
+    return sorted(found, key=lambda each: (each.kind != "all", -each.missed.value))
 
 
 def kinds_of(
@@ -98,7 +111,11 @@ def kinds_of(
     classes: Sequence[Any],
     strata: Iterable[StratumRisk] = (),
 ) -> list[Kind]:
-    """Return each class, group and size of sets with test rows, except classes without cost or promise."""
+    """Return each class, group and size of sets with test rows; not classes without cost or promise.
+
+    With unequal weights, all rows are among them, unless weights are part of the promise: one for each class,
+    for the share of the weight, or for another population.
+    """
     promised = _Promised(tally, guarantee, costs)
     largest = np.asarray(costs.units).max(axis=1)
     rows, covered = tally.class_rows.tolist(), tally.nearest.diagonal().tolist()
@@ -111,7 +128,15 @@ def kinds_of(
     kinds += [Kind("group", group, *each, promised.to()) for group, each in _groups(strata)]
     sizes = zip(tally.sizes.tolist(), tally.covered_sizes.tolist(), strict=True)
     narrower = [*enumerate(sizes, start=1)][:-1]  # the whole scale never misses
-    return kinds + [Kind("size", size, *each, promised.to()) for size, each in narrower if each[0]]
+    kinds += [Kind("size", size, *each, promised.to()) for size, each in narrower if each[0]]
+    weighted = [k for k in range(costs.n_classes) if largest[k]]
+    of_all = guarantee.measure is None and guarantee.shift is None and not promised.by_class
+    if of_all and promised.one_cost and len({*largest[weighted].tolist()}) > 1:
+        n_rows, n_covered = (
+            int(each[weighted].sum()) for each in (tally.class_rows, tally.nearest.diagonal())
+        )
+        kinds.append(Kind("all", None, n_rows, n_covered, promised.to()))
+    return kinds
 
 
 class _Promised:
@@ -120,11 +145,12 @@ class _Promised:
     def __init__(self, tally: Tally, guarantee: Guarantee, costs: CostTable) -> None:
         off_diagonal = ~np.eye(costs.n_classes, dtype=bool)
         by_class = [row[others] for row, others in zip(costs.units, off_diagonal, strict=True)]
-        one_cost = all((row == row[0]).all() for row in by_class)
-        self._most = 1.0 if one_cost else tally.coverage(CONFIDENCE).low
+        self.one_cost = all((row == row[0]).all() for row in by_class)
+        self._most = 1.0 if self.one_cost else tally.coverage(CONFIDENCE).low
         self._guarantee = guarantee
         self._bound = costs.bound if guarantee.measure is None else Fraction(1)
         self._alphas: dict[Any, Fraction] = {}
+        self.by_class = any(part.label is not None for part in guarantee.parts)
         for part in guarantee.parts:
             if part.label is not None:
                 self._alphas[part.label] = max(part.alpha, self._alphas.get(part.label, part.alpha))

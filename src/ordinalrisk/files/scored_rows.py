@@ -27,7 +27,11 @@ from ordinalrisk.inputs.labels import as_classes, class_indices
 from ordinalrisk.inputs.matrix import RowError, softmax_of_rows
 
 _REMEDIES = {
-    "percentages": "They look like percentages: divide them by 100.",
+    "zeros": "All scores of the row are 0: leave it out.",
+    "by column": "The columns do: the file needs a row for each case.",
+    "other column": "A column holds whole numbers: correct `scores` if it holds labels or row numbers.",
+    "percentages": "They look like percentages: `rescale=True` divides each row by its sum.",
+    "rounded": "They look like counts or rounded percentages: `rescale=True` divides each row by its sum.",
     "logits": "They look like logits: add `logits=True`.",
     "cumulative": "They look cumulative: take differences.",
     None: "If they were rounded, add `rescale=True`: each row is then divided by its sum.",

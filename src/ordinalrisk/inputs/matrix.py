@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ordinalrisk.inputs.arrays import BFLOAT16, SUM_TOLERANCE, as_floats, to_numpy, widened
 from ordinalrisk.inputs.device import on_device, to_host
 
+_NEARLY = 1e-3
 _FLOATS = (np.float32, np.float64, np.float16, BFLOAT16)
 
 
@@ -61,7 +62,7 @@ class RowError(ValueError):
 
     ``value`` is the wrong value, or the sum of a row that does not sum to 1. ``column`` is the first wrong
     column, if the error is in a column. ``looks_like`` is what the row looks like instead of probabilities:
-    "percentages", "logits" or "cumulative".
+    "percentages", "rounded", "logits", "cumulative", "zeros", "by column" or "other column".
     """
 
     def __init__(
@@ -90,14 +91,54 @@ def raise_invalid_row(proba: NDArray[Any], row: int) -> NoReturn:
         )
     with np.errstate(over="ignore"):
         total = float(p.sum())
-    if abs(total - 100) < 1:
-        looks_like, remedy = "percentages", "these look like percentages; divide them by 100"
-    elif (p > 1).any():
-        looks_like, remedy = "logits", "these look like logits; pass softmax(logits)"
-    elif (np.diff(p) >= 0).all() and p[-1] > 0.999:
-        looks_like, remedy = "cumulative", "these look cumulative; pass from_cumulative(proba[:, :-1])"
-    else:
-        looks_like = None
-        remedy = "if these are scores to rescale, pass proba / proba.sum(axis=1, keepdims=True)"
+    looks_like = _looks_like(p, total, proba)
+    remedy = _REMEDIES[looks_like].format(column=_columns_of_whole_numbers(proba).argmax())
     message = f"Row {row} of proba sums to {total:.6g}, not to 1: {remedy}."
     raise RowError(message, row, total, looks_like=looks_like)
+
+
+_RESCALE = "pass proba / proba.sum(axis=1, keepdims=True)"
+_REMEDIES = {
+    "zeros": "all its scores are 0; leave the row out",
+    "by column": "its columns do; pass proba.T, or take the softmax of each row (axis=1)",
+    "other column": "leave out column {column}, if its whole numbers are labels or row numbers",
+    "percentages": "these look like percentages; divide them by 100",
+    "rounded": f"these look like counts or rounded percentages; {_RESCALE}",
+    "logits": "these look like logits; pass softmax(logits)",
+    "cumulative": "these look cumulative; pass from_cumulative(proba[:, :-1])",
+    None: f"if these are scores to rescale, {_RESCALE}",
+}
+_FEWEST_ROWS = 10
+_ROUNDED = 1.5  # points of a hundred by which the sum of rounded percentages differs
+
+
+def _looks_like(p: NDArray[np.float64], total: float, proba: Any) -> str | None:
+    """Return what a row without negative numbers looks like that does not sum to 1."""
+    if total == 0:
+        return "zeros"
+    if (np.abs(_sums(proba, 0) - 1) < _NEARLY).all():
+        return "by column"
+    whole = _columns_of_whole_numbers(proba)
+    if whole.any() and not whole.all():
+        return "other column"
+    from_100 = np.abs(_sums(proba, 1) - 100)
+    if abs(total - 100) < _ROUNDED:
+        return "percentages" if (from_100[from_100 < _ROUNDED] < _NEARLY).all() else "rounded"
+    if not (p % 1).any():
+        return "rounded"
+    if (p > 1).any():
+        return "logits"
+    return "cumulative" if (np.diff(p) >= 0).all() and p[-1] > 0.999 else None
+
+
+def _sums(proba: Any, axis: int) -> NDArray[np.float64]:
+    with np.errstate(over="ignore"):
+        values = to_host(proba.double()) if on_device(proba) else widened(proba)
+        return np.asarray(values.sum(axis, np.float64))
+
+
+def _columns_of_whole_numbers(proba: Any) -> NDArray[np.bool_]:
+    """Return which columns hold whole numbers only, some of them larger than 1; of few rows, none."""
+    values = proba.double() if on_device(proba) else widened(proba)
+    whole, large = (values % 1 == 0).all(0), (values > 1).any(0) & (len(values) >= _FEWEST_ROWS)
+    return np.asarray(to_host(whole & large) if on_device(proba) else whole & large)

@@ -102,7 +102,11 @@ class Predictor:
 def require_columns(proba: Any, n_columns: int, classes: Classes) -> None:
     """Raise an error if the columns differ in number or order from the classes of the calibration."""
     if n_columns != len(classes):
-        raise ValueError(f"proba has {n_columns} columns, but the calibration had {len(classes)} classes.")
+        by_class = getattr(proba, "shape", (0,))[0] == len(classes)
+        remedy = " If it has a row for each class, pass proba.T." if by_class else ""
+        raise ValueError(
+            f"proba has {n_columns} columns, but the calibration had {len(classes)} classes.{remedy}"
+        )
     require_column_order(proba, classes)
 
 
