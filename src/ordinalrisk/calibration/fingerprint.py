@@ -51,7 +51,7 @@ class Fingerprint:
         self._kind: tuple[int, str] | None = None
 
     def update(self, proba: Any, labels: Any) -> None:
-        """Add rows with the columns and the number type of those before; contiguous arrays are not copied."""
+        """Add rows with the same columns and number type as before; contiguous arrays are not copied."""
         if not isinstance(proba, np.ndarray):
             self._update_from_tensors(proba, labels)
             return

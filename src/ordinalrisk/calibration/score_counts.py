@@ -107,7 +107,7 @@ class ScoreCounts(Summary):
 
 
 def why_not_compared(calibration: Calibration) -> str | None:
-    """Say why the scores of new rows can't be compared with those of a calibration; None if they can."""
+    """Say why new scores can't be compared with those of a calibration; None if they can."""
     if calibration.score_counts is not None:
         return None
     if calibration.shift is not None:

@@ -1,4 +1,4 @@
-"""Messages of the library in the words of the command line."""
+"""Replace parameters by options in the library's messages."""
 
 from __future__ import annotations
 

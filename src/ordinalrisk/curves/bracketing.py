@@ -220,7 +220,7 @@ class _Search:
     def learn(self, question: Question, answer: Answer) -> None:
         """Keep the window if the answer contains it, else narrow the bracket.
 
-        The question combines those of this search and of others for the same stratum.
+        The question combines the questions of all searches for this stratum.
         """
         for low, high in self.asked.brackets:
             below = answer.units_below[int(np.searchsorted(question.edges, low))]

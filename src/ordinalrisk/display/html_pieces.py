@@ -33,7 +33,7 @@ def words(text: str) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[str], numbers: Collection[int] = ()) -> str:
-    """Wrap rows in a table; ``header`` holds HTML, and ``numbers`` the positions of columns of numbers."""
+    """Wrap rows in a table; ``header`` is HTML, ``numbers`` the positions of columns of numbers."""
     titles = (
         f'<th style="{NUMBER if at in numbers else CELL};{QUIET}">{title}</th>'
         for at, title in enumerate(header)

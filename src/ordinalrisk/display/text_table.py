@@ -43,7 +43,7 @@ class TextTable:
         return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
     def _numbers(self) -> list[bool]:
-        """Return which columns hold numbers."""
+        """Return which columns contain numbers."""
         columns = zip(*self.rows, strict=True) if self.rows else [()] * len(self.header)
         return [any(_NUMBER.fullmatch(cell) for cell in column) for column in columns]
 

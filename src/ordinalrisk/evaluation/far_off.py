@@ -50,7 +50,7 @@ class FarOff(NamedTuple):
     Attributes
     ----------
     kind : {"class", "group", "size", "all"}
-        What it is; "all" for all rows together, missed more than twice as often as equal weights allow.
+        What is far off; "all" for all rows, missed more than twice as often as equal weights allow.
     name
         The label, the group, or the number of labels in a set; None for all rows.
     n_rows, n_missed : int

@@ -63,7 +63,7 @@ def of_shares(
 ) -> Realised | None:
     """Return what is lost as a share of what could be lost; None if nothing could.
 
-    ``ends`` are those of the interval, if they are known already.
+    ``ends`` are the ends of the interval, if they are known.
     """
     losses, stakes, counts = np.ravel(losses), np.ravel(stakes), np.ravel(counts)
     if not (stakes * counts).any():
@@ -247,7 +247,7 @@ class ExactWeights(NamedTuple):
 class WeightedLosses:
     """The weights of rows by stratum and by loss, exactly, at each stop.
 
-    For each power of two the number of the weights just below it, their sum and that of their squares are
+    For each power of two, the number of the weights just below it, their sum and the sum of their squares are
     kept. For the interval each weight is split between the two ends of its bin, so that their number and
     their sum stay the same. The logarithm of a bet's factor is concave in the weight, so this can only widen
     the interval. The interval assumes that no weight is larger than the largest one seen.

@@ -164,7 +164,7 @@ def _excess(part: StratumRisk) -> float:
 
 
 def _suspicion(realised: Realised, guarantee: Guarantee) -> str:
-    """Return a sentence if the loss is far below that of the calibration rows, else nothing."""
+    """Return a sentence if the loss is far below the calibration loss, else an empty text."""
     usual = guarantee.calibration_risk
     if usual is None or guarantee.shift is not None:
         return ""

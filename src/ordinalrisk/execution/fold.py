@@ -66,7 +66,7 @@ class Serial:
                     self.progress(n_rows)
 
     def map_parts(self, source: Sequence[Any], function: Callable[[Any, Serial], Result]) -> list[Result]:
-        """Return ``function(part, reader)`` of each part, in order. The reader counts on."""
+        """Return ``function(part, reader)`` of each part, in order. The reader adds to the count of rows."""
         results, n_rows = [], 0
 
         def count(n_before: int, n_read: int) -> None:

@@ -88,7 +88,7 @@ class ColumnFinder:
     ) -> ScoreColumns:
         """Return the columns that the user names, else those of the calibration.
 
-        Rows must have those of the :data:`ROLES` that are in ``needs``.
+        The :data:`ROLES` in ``needs`` must have columns.
         """
         asked = self._asked
         roles = self._roles({} if saved is None else saved.to_dict(), needs)

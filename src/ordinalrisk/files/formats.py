@@ -98,7 +98,7 @@ def is_written(name: str) -> bool:
 
 
 def format_to_write(name: str, given: str | None, place: object) -> str:
-    """Return the format of an output: the given one, else that of its name; an error shows its place."""
+    """Return the format of an output: the given one, else by its name; errors show its place."""
     found = given or format_by_name(name)
     if found is None or not is_written(found):
         why = "can't infer the format of" if found is None else "Excel files are not written:"
@@ -126,7 +126,7 @@ def one_line(error: BaseException) -> str:
 
 
 def renamed(name: str, target_format: str) -> str:
-    """Replace the ending of a file's name by that of another format."""
+    """Replace the ending of a file's name by the ending of another format."""
     path = _uncompressed(name)
     if path.suffix.lower() in _BY_SUFFIX:
         path = path.with_suffix("")

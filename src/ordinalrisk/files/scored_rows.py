@@ -229,7 +229,7 @@ class FileRows:
     def _names(
         self, read: pa.RecordBatch, column: str, role: str, known: Sequence[Any] | None = None
     ) -> NDArray[Any]:
-        """Return the name of each row's group or cluster; the known name if it means the same."""
+        """Return the name of each row's group or cluster, as the calibration spells it if known."""
         names, where = _distinct_values(_as_names(read.column(column)))
         position = None if known is None else position_of_name(known)
         used, first_rows = np.unique(where, return_index=True)

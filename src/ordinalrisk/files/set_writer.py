@@ -113,7 +113,7 @@ def writing_sets(
 
 
 def _require_writable(rows: FileRows, place: str, schema: pa.Schema, given_format: str | None) -> None:
-    """Refuse to replace the file that is read, and columns that a text format can't hold."""
+    """Refuse to replace the file that is read, and columns that a text format can't represent."""
     file = located(place)
     if place != PIPE and identity_of(place) == identity_of(rows.place):
         raise FileError(f"{rows.name}: is read, and would be lost; choose another name for `out`.")

@@ -66,7 +66,7 @@ class FileEvaluation(Table):
     strata : list of StratumRisk
         What the rows of each group and true class show; empty if there is one guarantee for all rows.
     drift : str or None
-        How the scores differ from those of the calibration rows, if they do by a lot and not by chance.
+        How the scores differ from the calibration's, if the difference is large and not due to chance.
     numbers : dict
         Risk, coverage and sizes, for all rows and for each true class, with 95 % intervals.
     """

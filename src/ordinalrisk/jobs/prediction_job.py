@@ -92,7 +92,7 @@ def predict(
     safe_csv : bool
         In CSV, put ``'`` before text that spreadsheets run as a formula.
     drift_note : bool
-        Say so if the scores are unlike those of the calibration rows: by a two-sample test with a
+        Add a note if the scores differ from those of the calibration rows: by a two-sample test with a
         probability of a false alarm of at most 0.001, and only if they differ by a lot.
     dask, note, progress
         As for :func:`calibrate`.

@@ -136,7 +136,7 @@ def _calibrated_on(calibration: Calibration) -> str:
 
 
 def _thresholds(thresholds: Thresholds, guarantee: Guarantee) -> str:
-    """Return one threshold, or a small table of those of the groups and true classes."""
+    """Return one threshold, or a small table with the thresholds of groups and true classes."""
     if not guarantee.parts:
         [threshold] = thresholds.values
         weighted = thresholds.calibration.shift is not None

@@ -65,7 +65,7 @@ def _alphas_differ(guarantee: Guarantee) -> bool:
 
 
 def _at_most(loss: IntervalLoss, n_classes: int, guarantee: Guarantee) -> str:
-    """Word the risk, or that of each class where they differ."""
+    """Describe the risk, or the risk of each class if they differ."""
     if not _alphas_differ(guarantee):
         return _promise(loss, n_classes, guarantee, guarantee.alpha)
     alphas = {part.label: part.alpha for part in guarantee.parts if not part.exempt}

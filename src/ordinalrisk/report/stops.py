@@ -22,7 +22,7 @@ Known = TypeVar("Known")
 MOST_STOPS = 200
 MOST_STOPS_BY_ROW = 40  # each stop takes longer if thresholds differ from row to row
 FEWEST_STOPS = 15
-MOST_CLASSES_HELD = 60  # with more classes a report leaves out which labels the sets of each class hold
+MOST_CLASSES_HELD = 60  # with more classes, a report leaves out the labels in the sets of each class
 
 _FEWEST_STOPS_BY_ROW = 12
 _CHARACTERS, _CHARACTERS_OF_STRATUM = 900_000, 240

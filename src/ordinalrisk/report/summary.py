@@ -63,7 +63,7 @@ class ReportSummary:
     Attributes
     ----------
     first_row, n_rows : int
-        The number of rows before it, and of those in it.
+        The number of rows before this part, and in it.
     rows : ReportRows
         What is kept of the rows.
 
@@ -233,7 +233,7 @@ class ReportSummary:
         calibration_file, test_file : path, optional
             Where the calibration and the test rows came from, to be shown.
         columns : mapping, optional
-            Which columns held the scores and the label; by default those that the calibration remembers.
+            The columns of the scores and the label; by default those saved in the calibration.
         title, date : str, optional
             What the report is called, and when it was made, to be shown.
         test_bytes : int, optional
@@ -337,7 +337,7 @@ class ReportSummary:
         return facts
 
     def _cases(self) -> list[dict[str, Any]]:
-        """Return the striking rows with their sets, or with the number of stops that hold each label."""
+        """Return the striking rows with their sets, or with the number of stops that include each label."""
         outcomes, label = self.rows.outcomes, np.arange(len(self._controller.classes_))
         kept, cases = self.rows.striking.cases, []
         for row in sorted(self.rows.striking.striking):

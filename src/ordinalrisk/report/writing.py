@@ -40,7 +40,7 @@ def write_report(
     cases, groups, clusters, sample_weight, random_state, unseen_groups
         As for :func:`summarise`.
     title : str, optional
-        What the report is called; by default "Risk report". The date is that of today.
+        The title of the report; by default "Risk report". Its date is today.
 
     Examples
     --------

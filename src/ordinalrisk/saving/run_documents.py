@@ -54,7 +54,7 @@ class MonitorDocument(shared.DocumentOfLoss):
 
     alpha: Annotated[PositiveNumber, about("The risk that is watched.")]
     delta: Annotated[shared.Probability, about("The probability of a false alarm.")]
-    n_rows: Annotated[Count, about("The number of rows so far; with clusters, that of clusters.")]
+    n_rows: Annotated[Count, about("The number of rows so far; with clusters, of clusters.")]
     total_loss: Annotated[
         Ratio, about("The sum of their losses, exactly; with clusters, of their mean losses.")
     ]
@@ -104,9 +104,7 @@ class DriftDocument(Document):
     peak: Annotated[_Wealth, about("The largest evidence so far; one over it is the p-value.")]
     lowest: Annotated[LowestEvidence, about("Where the evidence was lowest, up to the alarm.")]
     alarm_row: Annotated[_RowNumber | None, about("The row that raised the alarm, counted from 1.")]
-    rise_row: Annotated[
-        _RowNumber | None, about("The row after that of the lowest evidence, if there is an alarm.")
-    ]
+    rise_row: Annotated[_RowNumber | None, about("The row after the lowest evidence, if there is an alarm.")]
     files: Annotated[list[WatchedFile], about("The files that were compared.")]
 
 

@@ -140,7 +140,7 @@ def growth_of(saved: Growth) -> GrowthRule:
 
 
 def saved_names(names: list[Any], kind: str = "Class", plural: str = "classes") -> list[Name]:
-    """Return the names unchanged, or refuse names that JSON can't hold."""
+    """Return the names unchanged; raise an error for names that JSON can't represent."""
     for name in names:
         if not isinstance(name, str | int | float):
             raise ValueError(f"{kind} {name!r} can't be saved; {plural} must be strings or numbers.")

@@ -1,4 +1,4 @@
-"""Rows of files that are watched: files that come twice, and clusters that lie in several batches."""
+"""Rows of watched files: find files that come twice, and clusters that are in several batches."""
 
 from __future__ import annotations
 

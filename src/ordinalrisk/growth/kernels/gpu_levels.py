@@ -204,7 +204,7 @@ def _label_of_least_risk(left, right, tile, K, SHAPE: tl.constexpr, BLOCK: tl.co
 
 @triton.jit
 def _gain(outer_gain, j, saved, tile, K, LEFT: tl.constexpr, SHAPE: tl.constexpr, BLOCK: tl.constexpr):
-    """``a_j`` or ``b_j``, from that of the label next outward where the table allows it."""
+    """``a_j`` or ``b_j``, from the gain of the next label outward where the table allows it."""
     gain = tl.zeros([BLOCK], tl.float64)
     if SHAPE != FULL:
         gain = tl.load(tile + (P * K + j) * BLOCK) * tl.load(saved + j * K + j)

@@ -206,7 +206,7 @@ def adaptive_levels(p: Row, costs: GainTables, m: int) -> list[float]:
 
 
 def ranked_probability_levels(p: Row, costs: GainTables, m: int) -> list[float]:
-    """Minus the ranked probability score of each label, and never more than that of the next label inward.
+    """Minus the ranked probability score of each label, and never more than the score of the next inward.
 
     The score is convex in the label with its minimum at the median, and moving from ``k`` to ``k + 1``
     changes it by ``2 F_k - 1``: it is summed from the median outward, so that it is monotone as computed.

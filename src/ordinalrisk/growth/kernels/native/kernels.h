@@ -168,8 +168,8 @@ struct tile {
 void INTERNAL(find_gains)(const struct tile *tile, const struct costs *costs);
 void INTERNAL(find_head_and_tail)(const struct tile *tile);
 
-/* rules.c: what a rule needs before it finds levels; the levels in one row of the labels from the first to the last
-   and to the point label; and both ends of each row's set, as numbers in lanes */
+/* rules.c: the preparation for a rule; the levels of one row, for the labels from the first to the last and to the
+   point label; and both ends of each row's set, as numbers in lanes */
 void INTERNAL(prepare)(const struct tile *tile, const struct costs *costs, int64_t rule);
 void INTERNAL(row_levels)(const struct tile *tile, const struct costs *costs, int64_t rule, int64_t q,
                           int64_t first, int64_t last);

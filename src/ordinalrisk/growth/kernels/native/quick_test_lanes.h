@@ -23,7 +23,7 @@ INLINE void NAMED(write)(VECTOR labels, int32_t *to) {
     __builtin_memcpy(to, &whole, sizeof whole);
 }
 
-/* Rows that are not clear join those that wait; how many do now. */
+/* Append the rows that are not clear to the waiting rows; return the number of waiting rows. */
 INLINE int64_t NAMED(wait)(MASK wrong, int64_t start, int64_t *waiting, int64_t left) {
     if (NAMED(some)(wrong)) {
         for (int64_t q = 0; q < WIDE; q++) {
@@ -34,12 +34,12 @@ INLINE int64_t NAMED(wait)(MASK wrong, int64_t start, int64_t *waiting, int64_t 
     return left;
 }
 
-/* A weighted probability; zero where the product could be denormal, which takes some machines a hundred times
-   longer. */
+/* A weighted probability; zero where the product could be denormal, which is a hundred times slower on some
+   machines. */
 INLINE VECTOR NAMED(weigh)(VECTOR p, NUMBER weight) { return (VECTOR)((MASK)p & (p >= TINY)) * weight; }
 
-/* Read rows into lanes, label by label; which of them may be wrong. The sum is near enough: at most SPAN and
-   one for each SPAN labels are added to one number. */
+/* Read rows into lanes, label by label; return which may be invalid. The sum is exact enough: no number takes
+   more than SPAN additions, plus one for each SPAN labels. */
 INLINE MASK NAMED(load)(const struct rows *rows, const struct quick_test *quick, int64_t first, NUMBER *lane) {
     const int64_t K = rows->n_classes;
     const NUMBER *row = (const NUMBER *)rows->proba + first * K, *end = (const NUMBER *)rows->proba + rows->n * K;
@@ -78,7 +78,7 @@ INLINE void NAMED(fetch)(const struct rows *rows, int64_t first) {
         __builtin_prefetch((const void *)(at + (uintptr_t)k), 0, 3);
 }
 
-/* Of each row the label with the largest weighted probability, and whether no other comes near it. */
+/* Find the label with the largest weighted probability of each row; return whether no other is close to it. */
 INLINE MASK NAMED(point)(const struct quick_test *quick, int64_t K, const NUMBER *lane, VECTOR *label) {
     const NUMBER *weights = quick->weights;
     VECTOR best = {0}, second = {0}, found = {0};
@@ -94,11 +94,11 @@ INLINE MASK NAMED(point)(const struct quick_test *quick, int64_t K, const NUMBER
     return (second < best * (NUMBER)quick->below) & (best > (NUMBER)quick->smallest);
 }
 
-/* Whether there are many classes, but not so many that a sum in lanes would be worse than one of spans. */
+/* Return whether there are many classes, but not so many that a sum by lanes has larger errors than one by spans. */
 INLINE int NAMED(by_row)(int64_t K) { return K > FEW && (K + WIDE - 1) / WIDE + 4 <= (K + SPAN - 1) / SPAN + SPAN; }
 
-/* Of WIDE rows, each read in whole vectors: the number of labels whose gain reaches the threshold, the sum of
-   their numbers, and the last of them; which rows are not clear for another reason. */
+/* For WIDE rows, each read in whole vectors: the number of labels whose gain reaches the threshold, the sum of
+   their numbers, and the last of them. Return which rows are not clear for another reason. */
 INLINE MASK NAMED(count_by_row)(const struct rows *rows, const struct quick_test *quick, int64_t first, VECTOR *count,
                                 VECTOR *sum, VECTOR *last) {
     const int64_t K = rows->n_classes;
@@ -152,7 +152,7 @@ INLINE MASK NAMED(count_by_row)(const struct rows *rows, const struct quick_test
     return wrong[0] | ~(MASK)(off <= (NUMBER)quick->slack);
 }
 
-/* Intervals of the rows where no gain is near the threshold; how many others wait. */
+/* Write the intervals of rows without a gain near the threshold; return the number of waiting rows. */
 static int64_t NAMED(sets)(const struct rows *rows, const struct quick_test *quick, int64_t first, int32_t *lower,
                            int32_t *upper, int64_t *waiting, int64_t left, void *room) {
     const int64_t K = rows->n_classes;
@@ -198,7 +198,7 @@ static int64_t NAMED(sets)(const struct rows *rows, const struct quick_test *qui
     return left;
 }
 
-/* Intervals of the rows where no running sum is near the threshold, which is 1 here; how many others wait. */
+/* Write the intervals of rows without a running sum near the threshold, here 1; return the number of waiting rows. */
 static int64_t NAMED(running_sets)(const struct rows *rows, const struct quick_test *quick, int64_t first,
                                    int32_t *lower, int32_t *upper, int64_t *waiting, int64_t left, void *room) {
     const int64_t K = rows->n_classes;
@@ -231,7 +231,7 @@ static int64_t NAMED(running_sets)(const struct rows *rows, const struct quick_t
 }
 
 /* Steps of the rows whose label is a block of its own: its gain is less than every one inward and more than
-   every one outward. How many others wait; the number of steps is counted on. */
+   every one outward. Return the number of waiting rows, and add to the number of steps. */
 static int64_t NAMED(steps)(const struct rows *rows, const struct quick_test *quick, int64_t first,
                             const int64_t *labels, double *at, int32_t *before, int32_t *after, int64_t *found,
                             int64_t *waiting, int64_t left, void *room) {

@@ -4,7 +4,7 @@
 
 enum { PAPER, FRONTIER, ADAPTIVE, RPS }; /* as reference.py numbers them */
 
-/* Whatever growth by a rule needs that is the same computation in every row. */
+/* Compute what a rule needs and what is the same computation in every row. */
 void INTERNAL(prepare)(const struct tile *tile, const struct costs *costs, int64_t rule) {
     if (rule != RPS) {
         INTERNAL(find_gains)(tile, costs);
@@ -55,7 +55,7 @@ static int64_t pool(const struct tile *tile, const double *gain, int64_t q, int6
     return blocks;
 }
 
-/* The slope of each label's block, every so many numbers. */
+/* Write the slope of each label's block, at a stride. */
 static void spread_slopes(const struct tile *tile, int64_t blocks, double *slope, int64_t stride) {
     for (int64_t b = 0; b < blocks; b++)
         for (double k = 0; k < tile->block_size[b]; k++, slope += stride) *slope = tile->block_mean[b];
@@ -81,7 +81,7 @@ static void frontier_ends(const struct tile *tile, int64_t q, double threshold, 
     *upper = (double)up;
 }
 
-/* Slopes in place of the gains of one row. */
+/* Replace the gains of one row by slopes. */
 static void pool_row(const struct tile *tile, int64_t q) {
     int64_t m = (int64_t)tile->point[q], K = tile->n_classes;
     slopes_on_left(tile, q);
@@ -151,9 +151,9 @@ void INTERNAL(row_levels)(const struct tile *tile, const struct costs *costs, in
     tile->level[m] = INFINITE;
 }
 
-/* By how much of the threshold the runner-up must be worse for a set to be known without pooling; and the
-   smallest threshold, as a share of the largest loss, and the largest number of classes for which rounding
-   stays far below that. They decide how a set is computed, never what belongs to it. */
+/* A set is known without pooling if the runner-up is worse by this share of the threshold. Rounding stays far
+   below that if the threshold is at least this share of the largest loss, with at most this many classes. They
+   decide how a set is computed, never what belongs to it. */
 static const double CLEARLY = 1e-5, SMALLEST_CLEAR_THRESHOLD = 1e-4;
 static const double FAR_FROM_DENORMAL = 1e-280, FAR_FROM_OVERFLOW = 1e290;
 enum { MOST_CLEAR_CLASSES = 1000 };
@@ -182,7 +182,7 @@ static void ends_of_falling_gains(const struct tile *tile, const struct costs *c
     }
 }
 
-/* From one end of the scale inward to the point label, the end at which risk plus price is least. */
+/* Find the end with the least risk plus price, from one end of the scale inward to the point label. */
 INLINE doubles cheapest(const double *gain, doubles n_inward, int64_t first, int64_t inward, int64_t K, double price,
                         doubles *gap) {
     doubles total = {0}, best = {0}, second = spread(__builtin_inf()), end = {0};
@@ -198,7 +198,7 @@ INLINE doubles cheapest(const double *gain, doubles n_inward, int64_t first, int
     return (double)first + (double)inward * end;
 }
 
-/* The frontier's intervals, where they can be known without pooling; which those are.
+/* Find the frontier's intervals, without pooling where they are clear.
 
    The lower end minimises H(l) + threshold * (m - l): what stays at risk, plus the price of the labels. Where
    every other label is clearly worse, no level is near the threshold, and rounding can't have moved the
@@ -222,7 +222,7 @@ static void clear_ends(const struct tile *tile, const struct costs *costs, doubl
     }
 }
 
-/* The numbers of a part at a place for each lane, which counts from the first label of its own row. */
+/* Gather one number of a part for each lane; a place counts from the first label of the lane's row. */
 INLINE doubles gather(const double *part, words place) {
     doubles found;
     for (int q = 0; q < LANES; q++) found[q] = part[place[q] + q];
@@ -278,11 +278,11 @@ static void paper_ends(const struct tile *tile, const struct costs *costs, doubl
     }
 }
 
-/* How much less than the level of a block all gains further out must be, so that rounding can't matter. */
+/* Rounding can't matter if all gains further out are less than this share of the level of a block. */
 static const double LESS = 1 - 1e-9;
 
-/* Pool the rows where it could matter for a set: where a gain rises outward among labels that could belong to it.
-   Then the gains are the frontier's levels, as far as the set can reach. */
+/* Pool the rows where pooling could change a set: where a gain rises outward among labels that could belong to it.
+   Afterwards the gains are the frontier's levels, as far as the set can reach. */
 static void pool_where_needed(const struct tile *tile, const struct costs *costs, double threshold) {
     const int64_t K = tile->n_classes;
     if (costs->shape == RUNNING) return;

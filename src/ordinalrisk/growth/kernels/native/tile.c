@@ -7,7 +7,7 @@
 
 enum { PARTS = 5, ROW_PARTS = 4 };
 
-/* The workspace: as large in every variant, so that any may use what another was given. */
+/* The workspace has the same size in every variant, so that a variant can use the workspace of another. */
 
 enum { MOST_VECTOR_BYTES = 64 };
 
@@ -45,7 +45,7 @@ typedef float some_floats __attribute__((vector_size(16)));
 typedef float some_floats __attribute__((vector_size(8)));
 #endif
 
-/* LANES labels of one row, or the last few, without a read past the end of the array. */
+/* Read LANES labels of one row, or the last few, but not past the end of the array. */
 INLINE doubles labels_at(const char *at, const char *end, int64_t count, int64_t bytes) {
     if (count >= LANES || end - at >= LANES * bytes) {
         if (bytes == 4) {
@@ -70,7 +70,7 @@ INLINE doubles labels_at(const char *at, const char *end, int64_t count, int64_t
     return *lanes(few);
 }
 
-/* Rows to lanes; where they are no probability vectors, if any. */
+/* Turn rows into lanes; return which are not probability vectors. */
 INLINE words load_lanes(const struct tile *tile, const struct rows *rows, int64_t v, int64_t bytes) {
     const int64_t K = tile->n_classes;
     const char *end = (const char *)rows->proba + rows->n * K * bytes, *row[LANES];
@@ -95,7 +95,7 @@ INLINE words load_lanes(const struct tile *tile, const struct rows *rows, int64_
     return wrong | ~(words)(magnitude(total - 1) <= rows->tolerance); /* so that a NaN is wrong */
 }
 
-/* Copy rows to the tile; the number of the first that is no probability vector, if any. */
+/* Copy rows to the tile; return the number of the first that is not a probability vector, if any. */
 static int64_t load(struct tile *tile, const struct rows *rows, const int64_t *number, int64_t count) {
     words wrong[VECTORS], some = {0};
     tile->number = number;
@@ -235,7 +235,7 @@ static int64_t read_tile(struct tile *tile, const struct rows *rows, const struc
 
 INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Rows that wait: the first ones leave, the others move up; how many still wait. */
+/* Remove the first waiting rows and move the others up; return how many still wait. */
 static int64_t leave(int64_t count, int64_t *waiting, int64_t left) {
     for (int64_t q = count; q < left; q++) waiting[q - count] = waiting[q];
     return left - count;
@@ -306,7 +306,7 @@ int64_t EXPORT(intervals)(const struct rows *rows, const struct costs *costs, in
     return ALL_VALID;
 }
 
-/* Write down the steps from the label to the point label, whose levels are given; how many there are. */
+/* Write the steps from the label to the point label, whose levels are given; return their number. */
 static int64_t walk(const struct costs *costs, const double *level, int64_t y, int64_t m, double *at, int32_t *before,
                     int32_t *after) {
     const int64_t K = costs->n_classes, towards = m > y ? 1 : -1, *rank = costs->rank + y * K;
@@ -326,7 +326,8 @@ static int64_t walk(const struct costs *costs, const double *level, int64_t y, i
     return found;
 }
 
-/* Fill the room for steps, if the rows last; the first invalid row, rows done and steps found in progress. */
+/* Write steps until the room is full or no rows are left; return the first invalid row, and in progress the rows
+   done and the steps found. */
 int64_t EXPORT(steps)(const struct rows *rows, const struct costs *costs, int64_t rule, int64_t point,
                       const struct quick_test *quick, const int64_t *labels, double *at, int32_t *before,
                       int32_t *after, int64_t most, int64_t *progress, void *room) {
@@ -368,7 +369,7 @@ int64_t EXPORT(sets_by_quick_test)(const struct rows *rows, const struct quick_t
     return INTERNAL(sets_of_rows)(rows, quick, first, lower, upper, waiting, 0, tile.left);
 }
 
-/* Rows from columns that begin at these addresses, a row's numbers a stride in bytes after the last's. */
+/* Copy rows from columns at these addresses; in a column, each row is a stride in bytes after the one before. */
 void EXPORT(copy_rows)(const int64_t *addresses, int64_t stride, int64_t bytes, char *copy, int64_t n, int64_t K) {
     if (bytes == 4) {
         for (int64_t i = 0; i < n; i++)

@@ -1,5 +1,4 @@
-/* How certain a model is of its rows: counts by one minus the largest probability, as in
-   calibration/score_counts.py. */
+/* Count rows by uncertainty, one minus the largest probability, as in calibration/score_counts.py. */
 
 #include "kernels.h"
 
@@ -25,7 +24,7 @@
 LARGEST(largest_of_floats, float, floats, half_words)
 LARGEST(largest_of_doubles, double, doubles, words)
 
-/* A bin has the numbers that share their first bits; bins are counted from the first one, after one for all below. */
+/* Numbers with the same first bits share a bin. Bin 1 has the bits `first`; bin 0 is for all numbers below. */
 void EXPORT(count_uncertainty)(const struct rows *rows, int64_t shift, int64_t first, int64_t n_bins, int64_t *counts) {
     const int64_t K = rows->n_classes;
     for (int64_t i = 0; i < rows->n; i++) {
