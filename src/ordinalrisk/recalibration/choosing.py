@@ -1,0 +1,92 @@
+"""Choose a map by its cross-validated log score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ordinalrisk.recalibration import fitting
+from ordinalrisk.recalibration.fitting import FitRows
+from ordinalrisk.recalibration.maps import AnyMap
+
+Fit = Callable[[FitRows], AnyMap]
+
+ON_SCALE: dict[str, tuple[Fit, ...]] = {
+    "identity": (fitting.fit_identity,),
+    "mixture": (fitting.fit_mixture,),
+    "temperature": (fitting.fit_temperature,),
+    "isotonic": (fitting.fit_isotonic,),
+}
+OFF_SCALE: dict[str, tuple[Fit, ...]] = {
+    "ordered_regression": tuple(
+        partial(fitting.fit_ordered_regression, ridge=ridge) for ridge in (1.0, 30.0)
+    ),
+    "regression": tuple(partial(fitting.fit_regression, ridge=ridge) for ridge in (1.0, 10.0, 100.0)),
+}
+METHODS = (*ON_SCALE, *OFF_SCALE)
+"""The names of the maps, from simple to flexible."""
+
+MOST_COMPARED = 20_000
+"""Rows beyond these add nothing to the choice."""
+
+
+class Choice(NamedTuple):
+    """The map that is fitted on all rows, and what the comparison found."""
+
+    name: str
+    map: AnyMap
+    log_scores: dict[str, float]
+    gain: float
+    """By how much the log score of a row is better than without a map; NaN if that is not compared."""
+
+
+def candidates(rows: FitRows) -> dict[str, tuple[Fit, ...]]:
+    """Return the fits of each map that these scores allow."""
+    return {**ON_SCALE, **OFF_SCALE} if rows.is_on_scale else dict(OFF_SCALE)
+
+
+def choose(rows: FitRows, fold_of: NDArray[np.int64], methods: dict[str, tuple[Fit, ...]]) -> Choice:
+    """Return the map with the best log score on rows that it was not fitted on.
+
+    ``fold_of`` gives the fold of each row; rows with -1 are only used to fit the map that is chosen.
+
+    The identity is kept unless another map is better by more than a standard error of the difference.
+    """
+    compared, folds = rows.some(fold_of >= 0), fold_of[fold_of >= 0]
+    scored = {
+        (name, at): _held_out_scores(compared, folds, fit)
+        for name, fits in methods.items()
+        for at, fit in enumerate(fits)
+    }
+    means = {key: float(scores.mean()) for key, scores in scored.items()}
+    best = {name: max((key for key in means if key[0] == name), key=means.__getitem__) for name in methods}
+    order = sorted(best.values(), key=means.__getitem__, reverse=True)
+    chosen = next(key for key in order if _is_surely_better(scored, key))
+    plain = means.get(("identity", 0), np.nan)
+    name, at = chosen
+    log_scores = {each: means[key] for each, key in best.items()}
+    return Choice(name, methods[name][at](rows), log_scores, means[chosen] - plain)
+
+
+def _held_out_scores(rows: FitRows, fold_of: NDArray[np.int64], fit: Fit) -> NDArray[np.float64]:
+    scores = np.empty(len(rows.labels))
+    for fold in range(int(fold_of.max()) + 1):
+        held_out = fold_of == fold
+        fitted = fit(rows.some(~held_out))
+        test = rows.some(held_out)
+        proba = np.column_stack(fitted(list(np.ascontiguousarray(test.logs.T))))
+        true = proba[np.arange(len(proba)), test.labels]
+        scores[held_out] = np.log(np.maximum(true, 1e-12))
+    return scores
+
+
+def _is_surely_better(scored: dict[tuple[str, int], NDArray[np.float64]], key: tuple[str, int]) -> bool:
+    plain = ("identity", 0)
+    if plain not in scored or key == plain:
+        return True
+    gains = scored[key] - scored[plain]
+    return bool(gains.mean() > gains.std() / np.sqrt(len(gains)))

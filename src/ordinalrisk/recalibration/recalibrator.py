@@ -1,0 +1,208 @@
+"""The transformer that people use: fit it on scores and labels, then turn scores into probabilities."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ordinalrisk.inputs.device import to_host
+from ordinalrisk.inputs.labels import as_classes, class_indices, ordered_categories
+from ordinalrisk.inputs.numbers import checked_seed, is_whole
+from ordinalrisk.inputs.row_index import require_same_rows
+from ordinalrisk.inputs.row_names import RowNames
+from ordinalrisk.recalibration.choosing import METHODS, MOST_COMPARED, candidates, choose
+from ordinalrisk.recalibration.fitting import FitRows
+from ordinalrisk.recalibration.reading import KINDS, as_scores, floor_of, kind_of, log_probabilities
+from ordinalrisk.recalibration.recalibration import Recalibration
+
+__all__ = ["Recalibrator"]
+
+_MOST_FITTED = 200_000
+
+
+class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Turn scores of a model into probabilities of the labels.
+
+    The guarantee of a :class:`RiskController` holds for any scores, but its sets are smallest if the scores
+    are right. This transformer learns from rows with known labels how scores and labels go together. Fit it
+    on rows that you do not calibrate with: the out-of-fold predictions of training rows, or rows set apart.
+
+    With :math:`\ell_j` the logarithm of the score of label ``j``, the maps are
+
+    ==================== ==================================================================================
+    identity             :math:`q_k = p_k`
+    mixture              :math:`q_k = (1 - w)\,p_k + w\,\pi_k`, with :math:`\pi` the shares of the labels
+    temperature          :math:`q_k \propto \exp(a\,\ell_k + b_k)`
+    isotonic             :math:`P(y \le k) = f_k(\sum_{j \le k} p_j)`, with non-decreasing :math:`f_k`
+    ordered_regression   :math:`P(y \le k) = \sigma(c_k - \sum_j w_j \ell_j - v \sum_j j\,p_j)`
+    regression           :math:`q_k \propto \exp(b_k + \sum_j W_{kj}\,\ell_j)`
+    ==================== ==================================================================================
+
+    The last two also take scores on another scale: the 1 to 5 of a judge for labels on 13 levels.
+
+    Parameters
+    ----------
+    method : str
+        The name of a map, or ``"auto"``: the map with the best cross-validated log score. ``"auto"`` keeps
+        the identity unless another map is better by more than one standard error.
+    classes : sequence, optional
+        The labels in order. By default, the categories of an ordered categorical ``y``, else ``0 .. K-1``
+        with one label for each column.
+    scores : {"auto", "probabilities", "logits"}
+        What the scores are. Log-probabilities are logits too.
+    folds : int
+        The number of folds of the cross-validation.
+    random_state : int
+        The seed of the folds.
+
+    Attributes
+    ----------
+    classes_ : array
+        The labels in order; the columns of :meth:`transform`.
+    method_ : str
+        The name of the map that was chosen.
+    log_scores_ : dict
+        The cross-validated mean log score of each map that was compared; larger is better.
+    gain_ : float
+        By how much the mean log score is better than that of the scores as they are. NaN if these were not
+        compared.
+    recalibration_ : Recalibration
+        The fitted map.
+
+    Notes
+    -----
+    The maps are computed from additions, products and quotients alone, so that the same scores give the same
+    bits on every machine and in every batch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.dirichlet([1, 2, 1], size=2000)
+    >>> y = np.array([rng.choice(3, p=row) for row in proba])
+    >>> sure = proba**3 / (proba**3).sum(axis=1, keepdims=True)  # far too sure of itself
+    >>> recalibrator = Recalibrator("temperature").fit(sure[:1000], y[:1000])
+    >>> bool(abs(recalibrator.transform(sure[1000:]) - proba[1000:]).max() < 0.1)
+    True
+    """
+
+    classes_: NDArray[Any]
+    recalibration_: Recalibration
+
+    def __init__(
+        self,
+        method: str = "auto",
+        *,
+        classes: Any = None,
+        scores: str = "auto",
+        folds: int = 5,
+        random_state: int = 0,
+    ) -> None:
+        self.method = method
+        self.classes = classes
+        self.scores = scores
+        self.folds = folds
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, *, clusters: Any = None) -> Self:
+        """Fit the map on rows with known labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, K')
+            The scores: probabilities or logits, with columns in the order of their labels.
+        y : array-like of shape (n,)
+            The labels.
+        clusters : array-like of shape (n,), optional
+            The patient, or other unit, of each row. The cross-validation keeps the rows of a unit together.
+
+        Returns
+        -------
+        Recalibrator
+            The fitted transformer.
+
+        Examples
+        --------
+        >>> judge = Recalibrator(classes=[1, 2, 3])
+        >>> judge.fit([[0.9, 0.1], [0.2, 0.8]] * 20, [1, 3] * 20).recalibration_.n_scores
+        2
+        """
+        self._require_valid_parameters()
+        require_same_rows(X=X, y=y, clusters=clusters)
+        matrix = to_host(as_scores(X))
+        n_rows, n_scores = matrix.shape
+        self.classes_ = self._labels_in_order(y, n_scores)
+        labels = np.asarray(to_host(class_indices(y, self.classes_, n_rows)), np.int64)
+        kind = kind_of(matrix) if self.scores == "auto" else self.scores
+        floor = floor_of(matrix, kind)
+        logs = np.column_stack(log_probabilities(matrix, kind, floor))
+        rows, fold_of = FitRows(logs, labels, len(self.classes_)), self._folds(n_rows, clusters)
+        if n_rows > _MOST_FITTED:
+            some = np.sort(np.random.default_rng(self.random_state).permutation(n_rows)[:_MOST_FITTED])
+            rows, fold_of = rows.some(some), fold_of[some]
+        fits = candidates(rows)
+        if self.method not in {"auto", *fits}:
+            raise ValueError(
+                f"method={self.method!r} needs one score for each label; got {n_scores} scores and "
+                f"{len(self.classes_)} labels. Use one of {list(fits)}."
+            )
+        chosen = choose(rows, fold_of, fits if self.method == "auto" else {self.method: fits[self.method]})
+        self.method_, self.log_scores_, self.gain_ = chosen.name, chosen.log_scores, chosen.gain
+        self.recalibration_ = Recalibration(chosen.map, kind, floor, n_scores)
+        self.n_features_in_ = n_scores
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Turn scores into probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, K')
+            Scores of the same kind as in :meth:`fit`.
+
+        Returns
+        -------
+        array of float64 of shape (m, K)
+            The probabilities of the labels; on the GPU if the scores are there.
+
+        Examples
+        --------
+        >>> fitted = Recalibrator("temperature").fit([[0.9, 0.1], [0.2, 0.8]] * 20, [0, 1] * 20)
+        >>> fitted.transform([[0.5, 0.5]]).shape
+        (1, 2)
+        """
+        check_is_fitted(self)
+        return self.recalibration_(X)
+
+    def _require_valid_parameters(self) -> None:
+        if self.method != "auto" and self.method not in METHODS:
+            raise ValueError(f"method={self.method!r} is not known; the names are {['auto', *METHODS]}.")
+        if self.scores != "auto" and self.scores not in KINDS:
+            raise ValueError(f"scores={self.scores!r} is not known; the names are {['auto', *KINDS]}.")
+        if not is_whole(self.folds) or self.folds < 2:
+            raise ValueError(f"folds must be a whole number from 2 on; got {self.folds!r}.")
+        checked_seed(self.random_state)
+
+    def _labels_in_order(self, y: Any, n_scores: int) -> NDArray[Any]:
+        if self.classes is not None:
+            return as_classes(self.classes)
+        categories = ordered_categories(y)
+        return np.arange(n_scores) if categories is None else as_classes(categories)
+
+    def _folds(self, n_rows: int, clusters: Any) -> NDArray[np.int64]:
+        """Return the fold of each row, -1 for rows that are not compared."""
+        units = np.arange(n_rows)
+        if clusters is not None:
+            units = np.asarray(RowNames("clusters").numbered(clusters, n_rows), np.int64)
+        n_units = int(units.max()) + 1
+        if n_units < self.folds:
+            what = "rows" if clusters is None else "clusters"
+            raise ValueError(f"{self.folds} folds need at least {self.folds} {what}; got {n_units}.")
+        place = np.random.default_rng(self.random_state).permutation(n_units)
+        most = max(self.folds, n_units * MOST_COMPARED // n_rows)
+        fold = np.where(place < most, place % self.folds, -1)
+        return fold[units]
