@@ -7,13 +7,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from ordinalrisk.inputs.arrays import to_numpy
 from ordinalrisk.inputs.device import to_host
 from ordinalrisk.inputs.labels import as_classes, class_indices, ordered_categories
 from ordinalrisk.inputs.numbers import checked_seed, is_whole
 from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.inputs.row_names import RowNames
+from ordinalrisk.inputs.training import sorted_labels, warn_if_alphabetical
 from ordinalrisk.recalibration.choosing import METHODS, MOST_COMPARED, candidates, choose
 from ordinalrisk.recalibration.fitting import FitRows
 from ordinalrisk.recalibration.reading import KINDS, as_scores, floor_of, kind_of, log_probabilities
@@ -50,8 +53,8 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The name of a map, or ``"auto"``: the map with the best cross-validated log score. ``"auto"`` keeps
         the identity unless another map is better by more than one standard error.
     classes : sequence, optional
-        The labels in order. By default, the categories of an ordered categorical ``y``, else ``0 .. K-1``
-        with one label for each column.
+        The labels in order. By default, the categories of an ordered categorical ``y``; else ``0 .. K'-1`` if
+        they include all labels of ``y``; else the sorted labels of ``y``.
     scores : {"auto", "probabilities", "logits"}
         What the scores are. Log-probabilities are logits too.
     folds : int
@@ -190,8 +193,12 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _labels_in_order(self, y: Any, n_scores: int) -> NDArray[Any]:
         if self.classes is not None:
             return as_classes(self.classes)
-        categories = ordered_categories(y)
-        return np.arange(n_scores) if categories is None else as_classes(categories)
+        if (categories := ordered_categories(y)) is not None:
+            return as_classes(categories)
+        found = sorted_labels(column_or_1d(to_numpy(y, "y")))
+        warn_if_alphabetical(found)
+        positions = np.arange(n_scores)
+        return positions if np.isin(found, positions).all() else found
 
     def _folds(self, n_rows: int, clusters: Any) -> NDArray[np.int64]:
         """Return the fold of each row, -1 for rows that are not compared."""

@@ -1,0 +1,222 @@
+"""Recalibration: maps that undo what was done to scores, bits that do not depend on the batch, few rows."""
+
+import json
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import ordinalrisk as orisk
+from ordinalrisk.recalibration.elementary import exp, log
+from ordinalrisk.recalibration.recalibration import Recalibration
+
+METHODS = ["identity", "mixture", "temperature", "isotonic", "ordered_regression", "regression"]
+
+
+def labelled(n, K=5, seed=0):
+    """Probabilities that are right, and labels drawn from them."""
+    random = np.random.default_rng(seed)
+    proba = random.dirichlet(np.ones(K), size=n)
+    return proba, (random.random((n, 1)) > proba.cumsum(axis=1)).sum(axis=1)
+
+
+def log_score(proba, y):
+    return np.log(proba[np.arange(len(y)), y]).mean()
+
+
+def shares_of(scores):
+    return scores / scores.sum(axis=1, keepdims=True)
+
+
+@given(st.floats(1e-300, 1e300))
+def test_the_logarithm_is_right_to_some_last_places(x):
+    assert log(np.array([x]))[0] == pytest.approx(np.log(x), rel=1e-14, abs=1e-15)
+
+
+@given(st.floats(-700, 700))
+def test_the_exponential_is_right_to_some_last_places(x):
+    assert exp(np.array([x]))[0] == pytest.approx(np.exp(x), rel=1e-14)
+
+
+WRONGED = {
+    "too sure": lambda proba: shares_of(proba**3),
+    "too unsure": lambda proba: shares_of(proba**0.4),
+    "of another population": lambda proba: shares_of(proba * [4, 1, 1, 1, 0.2]),
+}
+
+
+@pytest.mark.parametrize("scores", ["probabilities", "logits"])
+@pytest.mark.parametrize("wrong", WRONGED)
+def test_auto_undoes_what_was_done_to_right_probabilities(wrong, scores):
+    proba, y = labelled(6_000)
+    given = WRONGED[wrong](proba)
+    given = given if scores == "probabilities" else np.log(given) + 3
+    fitted = orisk.Recalibrator().fit(given[:3_000], y[:3_000])
+    right, mended = proba[3_000:], fitted.transform(given[3_000:])
+    assert fitted.recalibration_.kind == scores
+    assert fitted.gain_ > 0.02
+    assert log_score(right, y[3_000:]) - log_score(mended, y[3_000:]) < 0.01
+
+
+def test_right_probabilities_stay_as_they_are():
+    proba, y = labelled(3_000)
+    fitted = orisk.Recalibrator().fit(proba, y)
+    assert fitted.method_ == "identity" or fitted.gain_ < 0.003
+    assert orisk.Recalibrator("identity").fit(proba, y).transform(proba) is proba
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_few_rows_do_no_harm(seed):
+    """Of forty rows no map is learnt that is much worse than the right probabilities."""
+    proba, y = labelled(4_000, seed=seed)
+    mended = orisk.Recalibrator().fit(proba[:40], y[:40]).transform(proba)
+    assert log_score(proba, y) - log_score(mended, y) < 0.03
+
+
+@pytest.mark.parametrize("method", ["auto", "ordered_regression", "regression"])
+def test_five_scores_become_thirteen_labels(method):
+    random = np.random.default_rng(1)
+    truth = np.clip(np.round(6 + 3 * random.normal(size=4_000)), 0, 12).astype(int)
+    judge = np.exp(-((np.arange(5) - truth[:, None] / 3 + random.normal(0, 0.3, (4_000, 1))) ** 2) * 3)
+    judge = shares_of(np.where(judge < 1e-3, 0, judge))  # tokens that are not listed
+    fitted = orisk.Recalibrator(method, classes=range(13)).fit(judge[:1_000], truth[:1_000])
+    mended = fitted.transform(judge[1_000:])
+    shares = np.bincount(truth, minlength=13) / len(truth)
+    assert mended.shape == (3_000, 13)
+    assert log_score(mended, truth[1_000:]) > np.log(shares) @ shares + 0.5
+    assert np.isnan(fitted.gain_)
+
+
+def test_labels_without_a_score_get_their_share():
+    """Half of the rows lack the token of the true label."""
+    proba, y = labelled(4_000)
+    floored = proba.copy()
+    floored[np.arange(0, 4_000, 2), y[::2]] = 0
+    fitted = orisk.Recalibrator("mixture").fit(shares_of(floored)[:2_000], y[:2_000])
+    assert fitted.recalibration_.map.weight > 0.3
+    assert fitted.transform([[0.5, 0.5, 0, 0, 0]])[0, 4] > 0.05
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_bits_do_not_depend_on_batch_layout_or_library(method):
+    proba, y = labelled(20_000, seed=2)
+    given = shares_of(proba**2)
+    fitted = orisk.Recalibrator(method).fit(given[:2_000], y[:2_000])
+    whole = np.asarray(fitted.transform(given))
+    cuts = np.split(given, [1, 8, 9_000])
+    np.testing.assert_array_equal(np.concatenate([fitted.transform(part) for part in cuts]), whole)
+    np.testing.assert_array_equal(fitted.transform(np.asfortranarray(given)), whole)
+    np.testing.assert_array_equal(fitted.transform(given[::-1])[::-1], whole)
+    np.testing.assert_array_equal(np.asarray(fitted.transform(torch.tensor(given))), whole)
+    tensors = fitted.recalibration_.map([torch.tensor(np.log(column)) for column in given.T])
+    arrays = fitted.recalibration_.map([np.log(column) for column in given.T])
+    np.testing.assert_array_equal(np.stack([np.asarray(each) for each in tensors]), np.stack(arrays))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_map_is_probabilities_and_survives_json(method):
+    proba, y = labelled(500)
+    fitted = orisk.Recalibrator(method).fit(proba, y).recalibration_
+    mended = np.asarray(fitted(proba))
+    assert (mended >= 0).all()
+    np.testing.assert_allclose(mended.sum(axis=1), 1, atol=1e-12)
+    again = msgspec.json.decode(json.dumps(json.loads(msgspec.json.encode(fitted))), type=Recalibration)
+    np.testing.assert_array_equal(again(proba), mended)
+
+
+@settings(max_examples=25)
+@given(st.integers(2, 6), st.integers(5, 40), st.integers(0, 10**6), st.sampled_from(METHODS))
+def test_every_map_fits_whatever_the_rows(K, n, seed, method):
+    """Zeros, classes without rows, one class alone: always probabilities."""
+    random = np.random.default_rng(seed)
+    scores = random.dirichlet(np.full(K, 0.2), size=n).round(random.integers(1, 4))
+    scores[scores.sum(axis=1) == 0] = 1 / K
+    y = random.integers(0, random.integers(1, K + 1), size=n)
+    mended = np.asarray(orisk.Recalibrator(method, scores="probabilities").fit(scores, y).transform(scores))
+    assert np.isfinite(mended).all()
+    np.testing.assert_allclose(shares_of(mended), mended, atol=0.06)
+
+
+def test_rows_of_a_cluster_stay_together():
+    """Copies of a row in other folds would make the most flexible map look best."""
+    proba, y = labelled(60)
+    many, truth, unit = np.repeat(proba, 30, axis=0), np.repeat(y, 30), np.repeat(np.arange(60), 30)
+    apart = orisk.Recalibrator("regression").fit(many, truth)
+    together = orisk.Recalibrator("regression").fit(many, truth, clusters=unit)
+    assert together.log_scores_["regression"] < apart.log_scores_["regression"] - 0.02
+
+
+def test_the_guarantee_holds_whatever_the_map():
+    """Fitted on other rows, also for labels that have nothing to do with the scores."""
+    risks = []
+    for seed in range(400):
+        proba, y = labelled(260, K=4, seed=seed)
+        fitted = orisk.Recalibrator("regression", folds=2).fit(proba[:30], y[:30][::-1])
+        mended = fitted.transform(proba[30:])
+        controller = orisk.RiskController(alpha=0.2, check=False).calibrate(mended[:29], y[30:59])
+        risks.append(1 - orisk.metrics.coverage(y[59:], controller.predict_set(mended[29:])))
+    error = np.std(risks) / np.sqrt(len(risks))
+    assert np.mean(risks) < 0.2 + 3 * error
+    assert np.mean(risks) > 0.2 - 1 / 30 - 3 * error
+
+
+SCORES, LABELS = [[0.5, 0.5], [0.2, 0.8]] * 10, [0, 1] * 10
+WRONG = {
+    "method='best' is not known": lambda: orisk.Recalibrator("best").fit(SCORES, LABELS),
+    "scores='odds' is not known": lambda: orisk.Recalibrator(scores="odds").fit(SCORES, LABELS),
+    "folds must be a whole number from 2 on; got 1": lambda: orisk.Recalibrator(folds=1).fit(SCORES, LABELS),
+    "5 folds need at least 5 rows; got 2": lambda: orisk.Recalibrator().fit(SCORES[:2], LABELS[:2]),
+    "5 folds need at least 5 clusters; got 2": lambda: orisk.Recalibrator().fit(
+        SCORES, LABELS, clusters=LABELS
+    ),
+    "method='temperature' needs one score for each label; got 2 scores and 3 labels": lambda: (
+        orisk.Recalibrator("temperature", classes=[0, 1, 2]).fit(SCORES, LABELS)
+    ),
+    "Row 1 of the scores has no probabilities": lambda: orisk.Recalibrator().fit(
+        [[0.5, 0.5], [np.nan, 1]] * 10, LABELS
+    ),
+    "The scores have 3 columns, but the map was fitted on 2": lambda: (
+        orisk.Recalibrator("temperature").fit(SCORES, LABELS).transform([[0.2, 0.3, 0.5]])
+    ),
+    r"y\[0\] is 2, which is not one of the classes \[0, 1\]": lambda: orisk.Recalibrator(classes=[0, 1]).fit(
+        SCORES, [2, *LABELS[1:]]
+    ),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_wrong_input_gets_its_error(message):
+    with pytest.raises(ValueError, match=message):
+        WRONG[message]()
+
+
+def test_it_is_a_transformer():
+    fitted = orisk.Recalibrator("temperature").fit(SCORES, LABELS)
+    assert clone(fitted).get_params() == fitted.get_params()
+    with pytest.raises(ValueError, match="not fitted"):
+        clone(fitted).transform(SCORES)
+
+
+OWN_WORDS = dict.fromkeys(
+    (
+        "check_n_features_in_after_fitting",
+        "check_complex_data",
+        "check_dtype_object",
+        "check_estimators_empty_data_messages",
+        "check_fit2d_1sample",
+        "check_fit2d_predict1d",
+    ),
+    "it raises its error in the words of this library",
+)
+
+
+@parametrize_with_checks(
+    [orisk.Recalibrator("regression", folds=2)], expected_failed_checks=lambda estimator: OWN_WORDS
+)
+def test_scikit_learn_accepts_it(estimator, check):
+    check(estimator)
