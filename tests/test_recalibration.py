@@ -12,8 +12,6 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ordinalrisk as orisk
-from ordinalrisk.recalibration.elementary import exp, log
-from ordinalrisk.recalibration.recalibration import Recalibration
 
 METHODS = ["identity", "mixture", "temperature", "isotonic", "ordered_regression", "regression"]
 
@@ -31,16 +29,6 @@ def log_score(proba, y):
 
 def shares_of(scores):
     return scores / scores.sum(axis=1, keepdims=True)
-
-
-@given(st.floats(1e-300, 1e300))
-def test_the_logarithm_is_right_to_some_last_places(x):
-    assert log(np.array([x]))[0] == pytest.approx(np.log(x), rel=1e-14, abs=1e-15)
-
-
-@given(st.floats(-700, 700))
-def test_the_exponential_is_right_to_some_last_places(x):
-    assert exp(np.array([x]))[0] == pytest.approx(np.exp(x), rel=1e-14)
 
 
 WRONGED = {
@@ -125,7 +113,7 @@ def test_a_map_is_probabilities_and_survives_json(method):
     mended = np.asarray(fitted(proba))
     assert (mended >= 0).all()
     np.testing.assert_allclose(mended.sum(axis=1), 1, atol=1e-12)
-    again = msgspec.json.decode(json.dumps(json.loads(msgspec.json.encode(fitted))), type=Recalibration)
+    again = msgspec.json.decode(json.dumps(json.loads(msgspec.json.encode(fitted))), type=type(fitted))
     np.testing.assert_array_equal(again(proba), mended)
 
 

@@ -34,6 +34,10 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     are right. This transformer learns from rows with known labels how scores and labels go together. Fit it
     on rows that you do not calibrate with: the out-of-fold predictions of training rows, or rows set apart.
 
+    Each map is fitted, and chosen among the others by cross-validation, to maximize the log score
+
+    .. math:: \frac{1}{n} \sum_{i=1}^n \log q_{y_i}(x_i).
+
     With :math:`\ell_j` the logarithm of the score of label ``j``, the maps are
 
     ==================== ==================================================================================
