@@ -77,6 +77,7 @@ def test_a_class_without_a_promise_has_no_verdict(pooled):
     assert "so the line may lie above the dashed diagonal" in shown
     assert "for each true class except None." in shown
     assert "none: nothing is promised" in shown
+    assert "Smallest alpha" not in shown  # pools are others at another alpha
     assert "not certified" not in data["stops"][pooled["start"]]["fields"]["tag"]
 
 

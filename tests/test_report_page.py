@@ -680,6 +680,12 @@ def test_print_is_light_complete_and_of_the_alpha_in_force(report, grades):
     assert not report.page.locator(".facts").is_visible()
 
 
+def test_print_cuts_no_chart_in_two(report):
+    report.page.emulate_media(media="print")
+    inside = "charts().map(box => getComputedStyle(box).breakInside)"
+    assert {*report.page.evaluate(inside)} == {"avoid"}
+
+
 def test_print_makes_a_pdf_of_a_few_pages(report):
     report.page.evaluate(
         "addEventListener('beforeprint', () => { window.printed = charts().map(box => box.layout.width); })"
@@ -710,6 +716,7 @@ def test_without_javascript_the_opening_and_the_facts_are_there(opened, grades, 
     assert stop["guarantee"] in text
     assert grades.controller.data_blake3_ in text
     assert not report.slider.is_visible()
+    assert grades.summary["scores"]["text"] in text
 
 
 def test_facts_for_the_auditor(report, grades):

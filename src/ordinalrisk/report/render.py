@@ -99,7 +99,7 @@ def _page(summary: SummaryData) -> str:
         reliability_words=_reliability_words(summary),
         fields=data["stops"][summary["start"]]["fields"],
         promise_facts=wording.facts(summary, _bound(summary)) if "promise" in summary else [],
-        smallest_alpha=_smallest_alpha(summary["calibration"]["smallest_alpha"]),
+        smallest_alpha=_smallest_alpha(summary),
         title=_title(summary),
         promise=_promise_words(summary),
         calibrated=wording.calibrated_alpha(summary),
@@ -341,7 +341,11 @@ def _threshold(threshold: float | str) -> str:
     return f"{threshold:.5g}"
 
 
-def _smallest_alpha(text: str | None) -> str:
+def _smallest_alpha(summary: SummaryData) -> str:
+    """Write the smallest alpha that can be certified; nothing for pools, which depend on alpha."""
+    if any(part["pool"] for stop in summary["stops"] for part in stop.get("strata", [])):
+        return ""
+    text: str | None = summary["calibration"]["smallest_alpha"]
     if text is None:
         return "none"
     return f"{text} (about {float(Fraction(text)):.3g})" if "/" in text else text
