@@ -212,8 +212,10 @@ def test_fields_are_the_librarys_numbers(report_at_stop, grades, stop):
     assert report.field("verdict-text") == grades.stop(stop)["verdict_text"]
     by_class = orisk.metrics.class_coverage(y, sets)
     worst = int(np.nanargmin(by_class))
-    name, rows = grades.summary["classes"][worst], f"{grades.summary['test']['class_rows'][worst]:,}"
-    assert f"is {name}: {percent(by_class[worst])} of its {rows} rows" in report.field("worst")
+    name, rows = grades.summary["classes"][worst], f"{grades.summary['test']['class_rows'][worst]:,} rows)."
+    named = any(each["kind"] == "class" for each in grades.stop(stop)["far_off"])
+    assert (f"The class missed most often is {name}: " in report.field("worst")) == (not named)
+    assert report.field("worst").endswith("all classes." if named else rows)
     assert report.slider.get_attribute("aria-valuetext") == f"alpha {alpha}"
 
 
@@ -389,11 +391,11 @@ def test_worst_slices_are_in_a_table(opened, grades):
     header, first, *others = report.table("[data-slices]")
     assert header == ["column", "value", "rows", "missed", "from", "to", "against all rows"]
     worst = summary["slices"]["worst"][0]
-    assert first == ["site", "south", "500", *map(percent, worst["missed"]), "stands out"]
+    assert first == ["site", "south", "500", *(percent(share, 1) for share in worst["missed"]), "stands out"]
     assert {row[1] for row in others} == {"north", "(missing)"}
     assert {row[-1] for row in others} == {"within chance"}
     text = report.page.locator("main").inner_text()
-    assert f"Of all rows {percent(summary['slices']['missed'])} are missed." in text
+    assert f"Of all rows {percent(summary['slices']['missed'], 1)} are missed." in text
     assert "Left out, with too many values: id." in text
     assert opened(grades.summary).page.locator("[data-slices]").count() == 0
 
@@ -418,8 +420,8 @@ def test_predicted_and_observed_are_those_of_the_summary(report, grades):
         assert report.table(f"[data-table={kind}]")[1:] == rows
     top = grades.summary["reliability"]["top"]
     text = report.page.locator("main").inner_text()
-    assert f"most probable label {percent(top['predicted'])} on average" in text
-    assert f"right for {percent(top['right'])} of the rows" in text
+    assert f"most probable label {percent(top['predicted'], 1)} on average" in text
+    assert f"right for {percent(top['right'], 1)} of the rows" in text
 
 
 # --- the slider
@@ -678,6 +680,12 @@ def test_print_is_light_complete_and_of_the_alpha_in_force(report, grades):
     assert not report.page.locator(".facts").is_visible()
 
 
+def test_print_cuts_no_chart_in_two(report):
+    report.page.emulate_media(media="print")
+    inside = "charts().map(box => getComputedStyle(box).breakInside)"
+    assert {*report.page.evaluate(inside)} == {"avoid"}
+
+
 def test_print_makes_a_pdf_of_a_few_pages(report):
     report.page.evaluate(
         "addEventListener('beforeprint', () => { window.printed = charts().map(box => box.layout.width); })"
@@ -708,6 +716,7 @@ def test_without_javascript_the_opening_and_the_facts_are_there(opened, grades, 
     assert stop["guarantee"] in text
     assert grades.controller.data_blake3_ in text
     assert not report.slider.is_visible()
+    assert grades.summary["scores"]["text"] in text
 
 
 def test_facts_for_the_auditor(report, grades):

@@ -32,6 +32,7 @@ _SHIFT = 52 - int(math.log2(_BINS_IN_OCTAVE))  # the bits of a float below those
 _FIRST = (1023 - _OCTAVES) * _BINS_IN_OCTAVE
 _ROWS_AT_ONCE = 16_384
 _SURPRISING, _LARGE = 0.001, 0.1  # a p-value and a distance that are worth a note
+_CLEAR = 0.5  # a distance that enough rows must show
 
 
 def no_counts() -> BinCounts:
@@ -147,6 +148,9 @@ def comparison(calibrated: BinCounts, new: BinCounts) -> str:
     """
     if (text := difference(calibrated, new)) is not None:
         return text
+    n, m = int(calibrated.sum()), int(new.sum())
+    if _p_value(_CLEAR, n, m) >= _SURPRISING:
+        return "There are too few rows to tell whether the scores differ from those of the calibration rows."
     if (p_value := two_sample_p_value(calibrated, new)) >= _SURPRISING:
         test = f"(two-sample test, p = {p_value:.1g})"
         return f"No sign of drift: the scores look like those of the calibration rows {test}."
@@ -183,9 +187,11 @@ def two_sample_p_value(calibrated: BinCounts, new: BinCounts) -> float:
     Binned uncertainties tie, which can only make the distance smaller.
     """
     n, m = int(calibrated.sum()), int(new.sum())
-    if not n or not m:
-        return 1.0
-    return min(1.0, 2 * math.exp(-2 * distance_of(calibrated, new) ** 2 * n * m / (n + m)))
+    return _p_value(distance_of(calibrated, new), n, m) if n and m else 1.0
+
+
+def _p_value(distance: float, n: int, m: int) -> float:
+    return min(1.0, 2 * math.exp(-2 * distance**2 * n * m / (n + m)))
 
 
 def _largest_probabilities(proba: NDArray[Any]) -> NDArray[np.float64]:

@@ -48,6 +48,17 @@ class TextTable:
         return [any(_NUMBER.fullmatch(cell) for cell in column) for column in columns]
 
 
+def counted(n: int, noun: str) -> str:
+    """Write a number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "class"), counted(2000, "row"), counted(3, "class")
+    ('1 class', '2,000 rows', '3 classes')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 'es' if noun.endswith('s') else 's'}"
+
+
 def listed(texts: Iterable[str], most: int = 8) -> str:
     """List texts with commas; of more than ``most``, only the first ones.
 

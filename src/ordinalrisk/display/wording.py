@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
+
+from ordinalrisk.display.text_table import counted, listed
 
 SummaryData = Mapping[str, Any]
 Facts = list[tuple[str, str, bool]]  # a term, its text, and whether to show it as code
@@ -31,13 +34,15 @@ def calibrated_alpha(summary: SummaryData) -> str:
     if not has_own_alphas(summary):
         return str(summary["alpha"])
     by_class = dict(zip(summary["classes"], summary["promise"]["strata"], strict=False))
-    return ", ".join(f"{part['alpha']} for {name}" for name, part in by_class.items())
+    exempt = summary["promise"]["exempt"]
+    return ", ".join(f"{part['alpha']} for {name}" for name, part in by_class.items() if name not in exempt)
 
 
 def parts_in_words(summary: SummaryData) -> list[str]:
     """Write the notes above the table of groups and true classes."""
     promise, noun = summary["promise"], summary["promise"]["noun"]
     sentences = [f"Each of the {promise['parts']:,} {noun} has a threshold and a guarantee of its own."]
+    sentences += exempt_in_words(summary)
     if "class" in promise["by"]:
         sentences.append("A set covers all true classes at once, so it can be wider than one of them needs.")
     if has_own_alphas(summary):
@@ -55,23 +60,27 @@ def parts_in_words(summary: SummaryData) -> list[str]:
 def part_word(part: SummaryData, summary: SummaryData) -> str:
     """Write the verdict on a group or true class in a few words."""
     unit = summary["promise"]["unit"]
+    if part["exempt"]:
+        return "nothing is promised"
     if not part["certified"]:
         held = "always in the set" if "class" in summary["promise"]["by"] else "full sets"
         return f"too few calibration {unit}s: {held}"
     if part["risk"] is None:
         return "no test rows"
-    return {
+    word = {
         "agrees": "agrees",
         "chance": "above alpha, within chance",
         "disagrees": "disagrees",
         "nothing": "the calibration rows themselves",
     }[part["verdict"]]
+    return f"{word} ({' + '.join(part['pool'])} together)" if part["pool"] else word
 
 
 def uncertified(stop: SummaryData, summary: SummaryData) -> list[str]:
     """Return the names of the groups and classes without a guarantee at a stop of the slider."""
     names = [part["name"] for part in summary["promise"]["strata"]]
-    return [name for name, part in zip(names, stop["strata"], strict=True) if not part["certified"]]
+    parts = zip(names, stop["strata"], strict=True)
+    return [name for name, part in parts if not part["certified"] and not part["exempt"]]
 
 
 def realised_in_words(summary: SummaryData) -> str:
@@ -80,6 +89,8 @@ def realised_in_words(summary: SummaryData) -> str:
     at_most = "It should be at most alpha, up to chance."
     if has_own_alphas(summary):
         at_most = "Each true class should keep within its own alpha, up to chance."
+    if promise["exempt"]:
+        at_most = f"Rows of {listed(promise['exempt'])} count too, so it may be above alpha."
     if promise["unit"] == "cluster":
         clusters = f"{promise['test_clusters']:,} clusters"
         return f"Mean over {clusters} of the mean of their rows, {rows} in all. {at_most}"
@@ -119,12 +130,49 @@ def cautions(unit: str, shift: str | None) -> list[str]:
     return sentences
 
 
-def average_in_words(summary: SummaryData) -> str:
+def exempt_in_words(summary: SummaryData) -> list[str]:
+    """Name the classes for which nothing is promised, if there are any."""
+    exempt = summary["promise"]["exempt"] if "promise" in summary else []
+    return [f"Nothing is promised for {listed(exempt)}."] if exempt else []
+
+
+def average_in_words(stop: SummaryData, summary: SummaryData) -> str:
     """Say whether the promise is an average over the classes."""
     by = summary["promise"]["by"] if "promise" in summary else []
-    if "class" in by:
-        return "Each true class has its own guarantee."
-    return "Within a group it is an average over all classes." if by else "It is an average over all classes."
+    if "class" not in by:
+        within = "Within a group it" if by else "It"
+        return f"{within} is an average over all classes."
+    pools = dict.fromkeys(" + ".join(part["pool"]) for part in stop["strata"] if part["pool"])
+    shared = [f"These share one: {listed(pools)}."] if pools else []
+    return " ".join(["Each true class has its own guarantee.", *shared, *exempt_in_words(summary)])
+
+
+def worst_in_words(stop: SummaryData, summary: SummaryData) -> str:
+    """Describe the class with the largest loss, which an average hides.
+
+    If some class is far off, the sentence of the verdict names it.
+    """
+    promised = set(summary["classes"]) - set(summary["promise"]["exempt"] if "promise" in summary else ())
+    losses = [
+        (estimate[0], y)
+        for y, estimate in enumerate(stop["class_risk"])
+        if estimate and summary["classes"][y] in promised
+    ]
+    if len(losses) < 2 or any(each["kind"] == "class" for each in stop["far_off"]):
+        return ""
+    largest, y = max(losses)
+    if not largest:
+        return "No class loses anything."
+    name, rows = summary["classes"][y], summary["test"]["class_rows"][y]
+    missed = round(rows * (1 - stop["class_coverage"][y][0]))
+    share = f"{whole_percent(missed, rows)} of its sets miss the truth"
+    of_rows = f"{share} ({missed:,} of {counted(rows, 'row')})"
+    by_misses = all(
+        math.isclose(risk, 1 - stop["class_coverage"][label][0], abs_tol=1e-9) for risk, label in losses
+    )
+    if by_misses:
+        return f"The class missed most often is {name}: {of_rows}."
+    return f"The class with the largest mean loss is {name}: {four_digits(largest)}, and {of_rows}."
 
 
 def threshold_in_words(summary: SummaryData) -> str:
@@ -165,7 +213,8 @@ def limits(summary: SummaryData) -> list[str]:
             f"The promise is about a population that differs from that of the calibration rows by the "
             f"{ratios} that the weights express. It is as good as the weights."
         )
-    for_each = f", for {strata_heading(summary).lower()}" if by else ""
+    exempt = f" except {listed(promise['exempt'])}" if promise["exempt"] else ""
+    for_each = f", for {strata_heading(summary).lower()}{exempt}" if by else ""
     not_for = "each single row" if by else "each class, each group or each single row"
     average = (
         f"It is an average over {unit}s and over draws of the calibration {unit}s"
@@ -214,7 +263,9 @@ def facts(summary: SummaryData, bound: str | None) -> list[tuple[str, Facts]]:
     sections = [("Promise", [(term, text, False) for term, text in entries if text is not None])]
     if promise["strata"]:
         thresholds = [
-            (
+            (part["name"], "none: nothing is promised", False)
+            if part["exempt"]
+            else (
                 part["name"],
                 f"{part['threshold']['hex']} (alpha {part['alpha']}, "
                 f"{part['calibration_units']:,} {promise['unit']}s)",
@@ -235,3 +286,17 @@ def four_digits(value: float) -> str:
     ('0.04812', '12,346', '0')
     """
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+
+
+def whole_percent(hits: int, n: int) -> str:
+    """Write a share in whole percent: 0 % only for none, 100 % only for all.
+
+    Examples
+    --------
+    >>> whole_percent(24, 25), whole_percent(999, 1000), whole_percent(1, 1000), whole_percent(0, 9)
+    ('96 %', 'more than 99 %', 'less than 1 %', '0 %')
+    """
+    rounded = round(100 * hits / n)
+    if rounded == 100 and hits < n:
+        return "more than 99 %"
+    return "less than 1 %" if rounded == 0 and hits else f"{rounded} %"

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ordinalrisk.calibration.guarantees import Guarantee
+from ordinalrisk.display.wording import whole_percent
 from ordinalrisk.evaluation.counts import Tally
 from ordinalrisk.evaluation.estimates import CONFIDENCE, Estimate, share
 from ordinalrisk.evaluation.verdict import StratumRisk
@@ -65,6 +66,9 @@ class FarOff(NamedTuple):
     n_rows: int
     n_missed: int
     missed: Estimate
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "name": self.name, "rows": self.n_rows, "missed": [*self.missed]}
 
     def __str__(self) -> str:
         rows = f"({self.n_missed:,} of {self.n_rows:,} rows)"
@@ -168,17 +172,3 @@ def _groups(strata: Iterable[StratumRisk]) -> Iterator[tuple[Any, tuple[int, int
             n_rows, n_covered = counts.get(group, (0, 0))
             counts[group] = n_rows + part.n_rows, n_covered + part.n_covered
     yield from counts.items()
-
-
-def whole_percent(hits: int, n: int) -> str:
-    """Write a share in whole percent: 0 % only for none, 100 % only for all.
-
-    Examples
-    --------
-    >>> whole_percent(24, 25), whole_percent(999, 1000), whole_percent(1, 1000), whole_percent(0, 9)
-    ('96 %', 'more than 99 %', 'less than 1 %', '0 %')
-    """
-    rounded = round(100 * hits / n)
-    if rounded == 100 and hits < n:
-        return "more than 99 %"
-    return "less than 1 %" if rounded == 0 and hits else f"{rounded} %"

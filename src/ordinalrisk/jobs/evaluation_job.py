@@ -163,10 +163,7 @@ class FileEvaluation(Table):
             "verdict": self.verdict.word,
             "verdict_text": self.verdict.text,
             "drift": self.drift,
-            "far_off": [
-                {"kind": each.kind, "name": each.name, "rows": each.n_rows, "missed": [*each.missed]}
-                for each in self.far_off
-            ],
+            "far_off": [each.to_dict() for each in self.far_off],
             "looked_at": self.found.light.n_looked_at,
             "total_loss": str(tally.total_loss(self.loss)),
             "confidence": CONFIDENCE,

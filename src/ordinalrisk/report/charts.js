@@ -247,9 +247,9 @@ function strataChart(stop, theme, width, onPaper) {
   const marks = (known) => known.map((k) => MARKS[parts[k].verdict]);
   return dotChart(theme, width, onPaper, {
     names, rows, length: width < 600 ? nameLength(width) : 36, values: parts.map((part) => part.risk), text: loss, quantity: "mean loss", title: `${title} (rows)`,
-    shapes: parts.map((part, k) => dashedLine(theme, part.value, { yref: "y", y0: k - 0.42, y1: k + 0.42 })),
+    shapes: parts.flatMap((part, k) => (part.exempt ? [] : [dashedLine(theme, part.value, { yref: "y", y0: k - 0.42, y1: k + 0.42 })])),
     xaxis: { range: [-0.02 * end, 1.04 * end], nticks: fewTicks(width), title: "mean loss" },
-    more: (k) => `<br>alpha ${plain(parts[k].alpha)}: ${plain(parts[k].word)}`,
+    more: (k) => `<br>${parts[k].exempt ? "" : `alpha ${plain(parts[k].alpha)}: `}${plain(parts[k].word)}`,
     marker: (known) => ({
       size: 11, symbol: marks(known).map((mark) => mark.symbol),
       color: known.map((k) => MARKS[parts[k].verdict].color ?? (parts[k].verdict === "nothing" ? theme.muted : theme.main)),

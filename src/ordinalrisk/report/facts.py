@@ -81,6 +81,7 @@ def promised(
         "sentence": found.light.sentence,
         "verdict": found.verdict.word,
         "verdict_text": found.verdict.text,
+        "far_off": [each.to_dict() for each in found.light.far_off],
     }
 
 
@@ -93,6 +94,8 @@ def stratum_facts(part: StratumRisk, threshold: float) -> dict[str, Any]:
         "threshold": _in_json(threshold),
         "certified": guarantee.certified,
         "saturated": guarantee.saturated,
+        "exempt": guarantee.exempt,
+        "pool": [str(label) for label in guarantee.pool],
         "verdict": part.word,
         "risk": None if realised is None else [*map(float, realised.risk)],
         "units": None if realised is None else realised.n_units,
@@ -137,6 +140,7 @@ def promise_facts(
         "unit": calibration.unit,
         "shift": calibration.shift,
         "class_ratios": None if ratios is None else [decimal_text(ratio) for ratio in ratios],
+        "exempt": [*dict.fromkeys(str(part.label) for part in guarantee.parts if part.exempt)],
         "randomized": spec.randomize,
         "random_state": random_state,
         "by": by,
@@ -152,6 +156,7 @@ def promise_facts(
                 "threshold": threshold_facts(thresholds[position]),
                 "alpha": decimal_text(guarantee.parts[position].alpha),
                 "needed": guarantee.parts[position].n_needed,
+                "exempt": guarantee.parts[position].exempt,
             }
             for position, part in zip(shown_strata(strata), shown, strict=True)
         ],

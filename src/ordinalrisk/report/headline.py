@@ -68,9 +68,29 @@ def _at_most(loss: IntervalLoss, n_classes: int, guarantee: Guarantee) -> str:
     """Describe the risk, or the risk of each class if they differ."""
     if not _alphas_differ(guarantee):
         return _promise(loss, n_classes, guarantee, guarantee.alpha)
-    alphas = {part.label: part.alpha for part in guarantee.parts if not part.exempt}
-    each = [f"{_promise(loss, n_classes, guarantee, alpha)} for {label!r}" for label, alpha in alphas.items()]
+    labels: dict[Fraction, dict[str, None]] = {}
+    for part in guarantee.parts:
+        if not part.exempt:
+            labels.setdefault(part.alpha, {})[repr(part.label)] = None
+    promises = [_promise(loss, n_classes, guarantee, alpha) for alpha in labels]
+    short = [promises[0], *(_without_same_end(promise, promises[0]) for promise in promises[1:])]
+    each = [
+        f"{promise} for {' and '.join(names)}" for promise, names in zip(short, labels.values(), strict=True)
+    ]
     return listed(each, _MOST_ALPHAS)
+
+
+def _without_same_end(text: str, other: str) -> str:
+    """Leave out the last words that another text has too.
+
+    >>> _without_same_end("at most 5 % of sets miss", "at most 10 % of sets miss")
+    'at most 5 %'
+    """
+    words, others = text.split(), other.split()
+    while words and others and words[-1] == others[-1] != "%":
+        words.pop()
+        others.pop()
+    return " ".join(words)
 
 
 def _promise(loss: IntervalLoss, n_classes: int, guarantee: Guarantee, alpha: Fraction) -> str:

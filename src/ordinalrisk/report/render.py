@@ -95,10 +95,11 @@ def _page(summary: SummaryData) -> str:
         test_size=_bytes_in_words(summary["test"]["bytes"]),
         slice_notes=_slice_notes(summary),
         findable=_findable(summary),
+        risk_reading=_risk_reading(summary, data["confidence"]),
         reliability_words=_reliability_words(summary),
         fields=data["stops"][summary["start"]]["fields"],
         promise_facts=wording.facts(summary, _bound(summary)) if "promise" in summary else [],
-        smallest_alpha=_smallest_alpha(summary["calibration"]["smallest_alpha"]),
+        smallest_alpha=_smallest_alpha(summary),
         title=_title(summary),
         promise=_promise_words(summary),
         calibrated=wording.calibrated_alpha(summary),
@@ -126,6 +127,7 @@ def _promise_words(summary: SummaryData) -> dict[str, Any] | None:
         "threshold": wording.how_thresholds_apply(summary),
         "limits": wording.limits(summary),
         "by_class": "class" in promise["by"],
+        "exempt": wording.exempt_in_words(summary),
         "own_alphas": wording.has_own_alphas(summary),
         "plain_rules": "without groups, weights, clusters or coins" if summary["rules"] else "",
     }
@@ -177,7 +179,7 @@ def _page_data(summary: SummaryData) -> dict[str, Any]:
 
 def _strata(stop: SummaryData, summary: SummaryData) -> list[dict[str, Any]]:
     """Return what is shown of each group and true class at one position of the slider."""
-    kept = ("alpha", "value", "certified", "verdict", "risk", "units", "mean_size", "single")
+    kept = ("alpha", "value", "certified", "exempt", "verdict", "risk", "units", "mean_size", "single")
     return [
         {key: part[key] for key in kept}
         | {"threshold": _threshold(part["threshold"]), "word": wording.part_word(part, summary)}
@@ -207,7 +209,9 @@ def _fields(stop: SummaryData, summary: SummaryData, decimals: int) -> dict[str,
         "alpha": stop["alpha"],
         "headline": stop["headline"],
         "guarantee": stop["guarantee"],
-        "worst": _worst(stop, summary),
+        "worst": " ".join(
+            filter(None, (wording.average_in_words(stop, summary), wording.worst_in_words(stop, summary)))
+        ),
         "note": _SATURATED if stop["saturated"] else "",
         "tag": _tag(stop, summary),
         "sentence": stop["sentence"],
@@ -235,7 +239,7 @@ def _slice_notes(summary: SummaryData) -> list[str]:
         return []
     notes = [
         f"Of the {slices['looked_at']:,} values of {', '.join(slices['columns'])}, those whose rows are "
-        f"missed most often at the calibrated alpha. Of all rows {_percent(slices['missed'])} are missed."
+        f"missed most often at the calibrated alpha. Of all rows {_short(slices['missed'])} are missed."
     ]
     notes += ["The intervals hold for all of them together (Bonferroni), so few stand out by chance."]
     if slices["left_out"]:
@@ -246,6 +250,17 @@ def _slice_notes(summary: SummaryData) -> list[str]:
     if promise is not None and promise["shift"] is not None:
         notes.append("Each row counts once, without weights.")
     return notes
+
+
+def _risk_reading(summary: SummaryData, confidence: str) -> str:
+    """Explain the chart of the realised loss against alpha."""
+    start = "The line should stay on or below the dashed diagonal, up to chance."
+    if "promise" in summary and summary["promise"]["exempt"]:
+        start = "Rows count too for which nothing is promised, so the line may lie above the dashed diagonal."
+    if wording.has_own_alphas(summary):
+        start = ""
+    in_force = f"The diamond is the {wording.alpha_word(summary)} in force."
+    return f"{start} The band is its {confidence} interval. {in_force}".strip()
 
 
 def _findable(summary: SummaryData) -> str:
@@ -260,25 +275,8 @@ def _findable(summary: SummaryData) -> str:
 def _reliability_words(summary: SummaryData) -> str:
     top = summary["reliability"]["top"]
     return (
-        f"The model gives its most probable label {_percent(top['predicted'])} on average, and this label is "
-        f"right for {_percent(top['right'])} of the rows."
-    )
-
-
-def _worst(stop: SummaryData, summary: SummaryData) -> str:
-    """Describe the class with the largest loss, which an average hides."""
-    loss = [(estimate[0], y) for y, estimate in enumerate(stop["class_risk"]) if estimate]
-    if len(loss) < 2:
-        return ""
-    largest, y = max(loss)
-    share = stop["class_coverage"][y][0]
-    by_misses = all(
-        math.isclose(risk, 1 - stop["class_coverage"][label][0], abs_tol=1e-9) for risk, label in loss
-    )
-    mean = "" if by_misses else f"its mean loss is {wording.four_digits(largest)}, and "
-    return (
-        f"{wording.average_in_words(summary)} The class served worst is {summary['classes'][y]}: {mean}"
-        f"{_percent(share)} of its {summary['test']['class_rows'][y]:,} rows have the truth in their set."
+        f"The model gives its most probable label {_short(top['predicted'])} on average, and this label is "
+        f"right for {_short(top['right'])} of the rows."
     )
 
 
@@ -312,6 +310,10 @@ def _percent(share: float) -> str:
     return f"{_fixed(100 * share, 2)} %"
 
 
+def _short(share: float) -> str:
+    return f"{_fixed(100 * share, 1)} %"
+
+
 def _loss_decimals(bound: float) -> int:
     """Return the decimals that show losses in steps of a ten-thousandth of the bound's power of ten."""
     return min(max(4 - math.floor(math.log10(bound)), 0), 12)
@@ -339,7 +341,11 @@ def _threshold(threshold: float | str) -> str:
     return f"{threshold:.5g}"
 
 
-def _smallest_alpha(text: str | None) -> str:
+def _smallest_alpha(summary: SummaryData) -> str:
+    """Write the smallest alpha that can be certified; nothing for pools, which depend on alpha."""
+    if any(part["pool"] for stop in summary["stops"] for part in stop.get("strata", [])):
+        return ""
+    text: str | None = summary["calibration"]["smallest_alpha"]
     if text is None:
         return "none"
     return f"{text} (about {float(Fraction(text)):.3g})" if "/" in text else text

@@ -70,9 +70,13 @@ class Slices(Summary):
     def finish(self) -> dict[str, Any] | None:
         """Return the slices that are missed most often by the lower end of their interval; None without.
 
-        A column with a single value is left out: its rows are all rows.
+        A column with a single value is left out, since its rows are all rows, and so is one with a value for
+        nearly each row.
         """
-        counts = {name: values for name, values in self._columns.items() if values and len(values) > 1}
+        most = min(MOST_VALUES, self._whole[0] / 2)
+        counts = {
+            name: values for name, values in self._columns.items() if values and 1 < len(values) <= most
+        }
         n_slices = sum(map(len, counts.values()))
         if not n_slices:
             return None
@@ -86,7 +90,9 @@ class Slices(Summary):
         return {
             "looked_at": n_slices,
             "columns": [*counts],
-            "left_out": [name for name, values in self._columns.items() if values is None],
+            "left_out": [
+                name for name, values in self._columns.items() if values is None or len(values) > most
+            ],
             "missed": n_missed / n_rows,
             "worst": [
                 {

@@ -369,7 +369,9 @@ class ReportSummary:
         is_whole = all(curve.is_whole for curve in curves)
         if columns is None and controller.columns_ is not None:
             columns = controller.columns_.to_dict()
-        lowest = [each.lowest for each in self._ranges if each is not None]
+        exempt = self._stops[self._start].thresholds.exempt
+        promised = [each for each, no_promise in zip(self._ranges, exempt, strict=True) if not no_promise]
+        lowest = [each.lowest for each in promised if each is not None]
         return {
             "file": None if file is None else fspath(file),
             "rows": controller.n_rows_,
@@ -379,7 +381,7 @@ class ReportSummary:
             "threshold": threshold_facts(controller.thresholds_[0]) if strata.is_one else None,
             "data_blake3": controller.data_blake3_,
             "columns": columns,
-            "smallest_alpha": decimal_text(max(lowest)) if len(lowest) == len(self._ranges) else None,
+            "smallest_alpha": decimal_text(max(lowest)) if len(lowest) == len(promised) else None,
         }
 
 

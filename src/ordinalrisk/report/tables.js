@@ -11,7 +11,8 @@ function element(tag, attributes = {}, ...children) {
 // words; a `quiet` caption is heard but not seen, where a heading stands above the table anyway.
 function tableElement({ caption, head, rows, current, text = [0], quiet = false }) {
   const kind = (column) => (text.includes(column) ? { class: "text" } : {});
-  const cell = (value, column) => (column === 0 ? element("th", { scope: "row", ...kind(0) }, value) : element("td", kind(column), value));
+  const long = (value, column) => (text.includes(column) && value.length > 24 ? { class: "text long" } : kind(column)); // it may wrap
+  const cell = (value, column) => (column === 0 ? element("th", { scope: "row", ...long(value, 0) }, value) : element("td", long(value, column), value));
   const body = rows.map((cells, r) => element("tr", r === current ? { "aria-current": "true" } : {}, ...cells.map(cell)));
   const titles = head.map((title, column) => element("th", { scope: "col", ...kind(column) }, title));
   return element("table", {}, element("caption", quiet ? { class: "unseen" } : {}, caption), element("thead", {}, element("tr", {}, ...titles)), element("tbody", {}, ...body));
@@ -76,10 +77,10 @@ function strataTable(stop) {
   const counted = unit === "cluster" || weighted;
   const units = counted ? { [unit === "cluster" ? "test clusters" : "count as"]: (part) => known(part.units, (n) => count(Math.round(n))) } : {};
   const columns = {
-    "alpha": (part) => part.alpha, "mean loss": (part) => known(part.risk, ([value]) => loss(value)),
+    "alpha": (part) => (part.exempt ? "-" : part.alpha), "mean loss": (part) => known(part.risk, ([value]) => loss(value)),
     [`${interval}, from`]: (part) => known(part.risk, ([, low]) => loss(low)), "to": (part) => known(part.risk, ([, , high]) => loss(high)),
     "verdict": (part) => part.word, "test rows": (_, k) => count(rows[k]), ...units, "mean size": (part) => known(part.mean_size, size),
-    "single labels": (part) => known(part.single, (share) => percent(share, 1)), "threshold": (part) => part.threshold, [`calibration ${unit}s`]: (_, k) => count(calibrated[k]),
+    "single labels": (part) => known(part.single, (share) => percent(share, 1)), "threshold": (part) => (part.exempt ? "-" : part.threshold), [`calibration ${unit}s`]: (_, k) => count(calibrated[k]),
   };
   return {
     caption: `${title} at ${word} ${stop.alpha}`, head: [title, ...Object.keys(columns)], text: [0, 5],
@@ -162,7 +163,7 @@ function scoresTable() {
 
 function slicesTable() {
   const row = ({ column, value, rows, missed, stands_out: standsOut }) =>
-    [column, value === "" ? "(missing)" : value, count(rows), ...missed.map((share) => percent(share)), standsOut ? "stands out" : "within chance"];
+    [column, value === "" ? "(missing)" : value, count(rows), ...missed.map((share) => percent(share, 1)), standsOut ? "stands out" : "within chance"];
   return {
     caption: "Worst slices at the calibrated alpha", head: ["column", "value", "rows", "missed", "from", "to", "against all rows"], rows: report.slices.worst.map(row),
     text: [0, 1, 6], quiet: true,
