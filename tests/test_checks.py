@@ -122,6 +122,24 @@ def test_rows_on_a_device_are_checked(dtype, interpreter, on_a_device):
     assert "in reverse order" in said(calibrated(proba, torch.as_tensor(Y[:150], device=DEVICE)))[0]
 
 
+@pytest.mark.parametrize(
+    ("rows", "remedy"),
+    [
+        ((PROBA * 20).round() + 1, "counts or rounded percentages; pass proba / proba.sum"),
+        ((PROBA * 100).round(1), "counts or rounded percentages; pass proba / proba.sum"),
+        (PROBA * 100, "percentages; divide them by 100"),
+        (np.column_stack([np.arange(len(Y)), PROBA]), "leave out column 0, if its whole numbers"),
+        (PROBA / PROBA.sum(axis=0), r"its columns do; pass proba.T, or take the softmax"),
+        (PROBA * (Y > 0)[:, None], "all its scores are 0; leave the row out"),
+    ],
+    ids=["counts", "rounded", "percentages", "numbers", "by column", "zeros"],
+)
+def test_remedies_are_those_of_the_host_on_a_device(rows, remedy, interpreter, on_a_device):
+    for proba in (rows, torch.as_tensor(rows, device=DEVICE)):
+        with pytest.raises(ValueError, match=remedy):
+            RiskController(alpha=0.1).calibrate(proba, Y)
+
+
 def test_an_estimator_checks_its_held_out_rows():
     X = np.random.default_rng(0).normal(size=(600, 1))
 
