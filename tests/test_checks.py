@@ -1,5 +1,6 @@
 """Checks of calibration rows: what they find, wherever the rows are, and how seldom they are wrong."""
 
+import json
 import re
 import warnings
 
@@ -416,6 +417,23 @@ def test_ties_are_said_if_alpha_can_not_afford_them():
     assert f"In {share:.0%} of 600 calibration rows the score of the true class is exactly 0" in sentences
     assert said(calibrated(top, Y, alpha=0.3)) == []
     assert said(calibrated(top, Y, loss="divergence", alpha=0.1)) == []
+
+
+@pytest.mark.parametrize("names", [list("abcde"), [f"grade {k}" for k in range(K)], list("12345")], ids=str)
+def test_letters_and_numbered_names_are_in_order(names):
+    controller = RiskController(alpha=0.1, classes=names)
+    (sentences,) = said(lambda: controller.calibrate(REVERSED, np.array(names)[Y]))
+    assert "If that is so, pass proba[:, [4, 3, 2, 1, 0]]; if not" in sentences
+
+
+def test_of_words_in_alphabetical_order_the_classes_come_first():
+    names = ["fair", "good", "poor", "very good", "very poor"]
+    labels = np.array(["very poor", "poor", "fair", "good", "very good"])[Y]
+    (sentences,) = said(lambda: RiskController(alpha=0.1, classes=names).calibrate(PROBA, labels))
+    classes, columns = sentences.index("pass `classes="), sentences.index("pass proba[:, ")
+    assert 0 < classes < columns
+    meant = json.loads(sentences[classes:].split("=", 1)[1].split("`")[0].replace("'", '"'))
+    assert said(lambda: RiskController(alpha=0.1, classes=meant).calibrate(PROBA, labels)) == []
 
 
 def test_scores_without_skill_raise_no_alarm():
