@@ -1,5 +1,6 @@
 """Checks of calibration rows: what they find, wherever the rows are, and how seldom they are wrong."""
 
+import json
 import re
 import warnings
 
@@ -120,6 +121,24 @@ def test_rows_on_a_device_are_checked(dtype, interpreter, on_a_device):
     proba[:, 0] += proba[:, -1].clamp(max=0)
     proba = proba.clamp(min=0).to(dtype)
     assert "in reverse order" in said(calibrated(proba, torch.as_tensor(Y[:150], device=DEVICE)))[0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "remedy"),
+    [
+        ((PROBA * 20).round() + 1, "counts or rounded percentages; pass proba / proba.sum"),
+        ((PROBA * 100).round(1), "counts or rounded percentages; pass proba / proba.sum"),
+        (PROBA * 100, "percentages; divide them by 100"),
+        (np.column_stack([np.arange(len(Y)), PROBA]), "leave out column 0, if its whole numbers"),
+        (PROBA / PROBA.sum(axis=0), r"its columns do; pass proba.T, or take the softmax"),
+        (PROBA * (Y > 0)[:, None], "all its scores are 0; leave the row out"),
+    ],
+    ids=["counts", "rounded", "percentages", "numbers", "by column", "zeros"],
+)
+def test_remedies_are_those_of_the_host_on_a_device(rows, remedy, interpreter, on_a_device):
+    for proba in (rows, torch.as_tensor(rows, device=DEVICE)):
+        with pytest.raises(ValueError, match=remedy):
+            RiskController(alpha=0.1).calibrate(proba, Y)
 
 
 def test_an_estimator_checks_its_held_out_rows():
@@ -398,6 +417,23 @@ def test_ties_are_said_if_alpha_can_not_afford_them():
     assert f"In {share:.0%} of 600 calibration rows the score of the true class is exactly 0" in sentences
     assert said(calibrated(top, Y, alpha=0.3)) == []
     assert said(calibrated(top, Y, loss="divergence", alpha=0.1)) == []
+
+
+@pytest.mark.parametrize("names", [list("abcde"), [f"grade {k}" for k in range(K)], list("12345")], ids=str)
+def test_letters_and_numbered_names_are_in_order(names):
+    controller = RiskController(alpha=0.1, classes=names)
+    (sentences,) = said(lambda: controller.calibrate(REVERSED, np.array(names)[Y]))
+    assert "If that is so, pass proba[:, [4, 3, 2, 1, 0]]; if not" in sentences
+
+
+def test_of_words_in_alphabetical_order_the_classes_come_first():
+    names = ["fair", "good", "poor", "very good", "very poor"]
+    labels = np.array(["very poor", "poor", "fair", "good", "very good"])[Y]
+    (sentences,) = said(lambda: RiskController(alpha=0.1, classes=names).calibrate(PROBA, labels))
+    classes, columns = sentences.index("pass `classes="), sentences.index("pass proba[:, ")
+    assert 0 < classes < columns
+    meant = json.loads(sentences[classes:].split("=", 1)[1].split("`")[0].replace("'", '"'))
+    assert said(lambda: RiskController(alpha=0.1, classes=meant).calibrate(PROBA, labels)) == []
 
 
 def test_scores_without_skill_raise_no_alarm():

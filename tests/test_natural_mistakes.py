@@ -347,7 +347,7 @@ WRONG_OPTION = {
     ),
     "patients as groups": (
         lambda: RiskController(check=False).calibrate(PROBA, Y, groups=np.arange(N) // 2),
-        "Most groups have one or two rows: if they are patients .* pass them as clusters= instead",
+        "one or two rows .* if they are patients .* pass them as `clusters` instead of `groups`",
     ),
     "hospitals as clusters": (
         lambda: RiskController(check=False).calibrate(PROBA, Y, clusters=Y % 2),

@@ -11,9 +11,12 @@ from file_formats import score_table, write_table
 from report_words import headline
 from saved_documents import rewrite
 from sklearn.linear_model import LogisticRegression
+from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk import RiskController
+
+pytestmark = UNCHECKED
 
 FEW = "ignore:There are too few"
 SHARES = np.array([0.55, 0.3, 0.1, 0.05])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -89,10 +90,11 @@ def _other_order(rows: ScoredRows) -> str:
 
 
 def _put_right(rows: ScoredRows, order: list[int], held: list[Any]) -> str:
-    """Say how to put the columns in order; or the classes, if their order is that of the alphabet."""
+    """Say how to put the columns in order; or the classes, if these are words in alphabetical order."""
     few, names = len(held) <= _MOST_NAMES, rows.classes.tolist()
     pick = f"pass proba[:, {order}]" if few else "put them into the order of the classes"
-    if not isinstance(names[0], str) or names != sorted(names):
+    words = all(isinstance(name, str) and re.fullmatch(r"\D{2,}", name) for name in names)
+    if not words or names != sorted(names):
         return f"If that is so, {pick}"
     name = f"pass `classes={held}`" if few else "pass them as `classes`"
     return (

@@ -32,6 +32,8 @@ def with_options(message: str) -> str:
     'correct --scores, or add --probabilities and --unseen-groups full.'
     >>> with_options("pass `classes=['low', 'high']`, or `alpha={label: risk, ...}`.")
     'pass --classes low,high, or --alpha label=risk,....'
+    >>> with_options("pass proba[:, [2, 1, 0]], or pass y - 1.")
+    'name --scores in the order 2, 1, 0, counted from 0, or subtract 1 from the labels.'
     """
     message = re.sub(
         r"pass proba\[:, \[([\d, ]+)\]\]", r"name --scores in the order \1, counted from 0", message
