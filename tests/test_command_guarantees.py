@@ -811,8 +811,8 @@ def test_a_monitor_that_is_resumed_is_as_one_that_was_never_interrupted(name, op
     text = " ".join(results[-1].stdout.split())
     new = 200 if options == ["--randomize"] else 129
     assert text == (
-        f"No alarm: after 200 rows, {new} of them new, the mean loss is {monitor.risk_:.4g}. "
-        f"The evidence against an expected loss of at most 0.1 is {monitor.evidence_:.3g}; an alarm takes 20."
+        f"No alarm after 200 rows, {new} of them new. The mean loss is {monitor.risk_:.4g}. "
+        f"The evidence against an expected loss of at most 0.1 is {monitor.evidence_:.3g}; an alarm needs 20."
         + (
             " This watches the mean over all rows, not each group or class by itself."
             if "groups" in extras
@@ -830,12 +830,12 @@ def test_an_alarm_has_an_exit_code_of_its_own_and_stays():
     monitor = orisk.RiskMonitor.load("watch.json")
     assert (monitor.alpha, monitor.delta, monitor.n_rows_) == (0.2, 0.01, 600)
     assert " ".join(results[-1].stdout.split()) == (
-        f"Alarm at row {monitor.alarm_row_}: after 600 rows, 200 of them new, the mean loss is "
-        f"{monitor.risk_:.4g}, of the last 500 {monitor.recent_risk_:.4g}; at the alarm it had been above "
-        f"alpha since about row {monitor.rise_row_}. If the expected loss were at most 0.2, the probability "
-        "of ever seeing an alarm would be 0.01 at most. Sorted rows, by label or by score, can raise it too: "
-        "watch rows in the order of prediction, or at random. Otherwise calibrate anew on recent rows, and "
-        "watch that calibration with a new STATE."
+        f"Alarm at row {monitor.alarm_row_}: there is strong evidence against an expected loss of at most "
+        f"0.2. The mean loss is {monitor.risk_:.4g} in 600 rows, 200 of them new, and "
+        f"{monitor.recent_risk_:.4g} in the last 500. It began to rise at about row {monitor.rise_row_}. The "
+        "probability of a false alarm, ever, is at most 0.01. Sorted rows can cause a false alarm: give the "
+        "rows in the order of prediction or in random order, not sorted by label or score. If they were not "
+        "sorted, calibrate again on recent rows, and watch the new calibration with a new STATE."
     )
     assert 195 <= monitor.rise_row_ <= 205
     assert results[-1].stderr == ""

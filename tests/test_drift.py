@@ -43,7 +43,7 @@ def state(drift):
         drift.alarm_row_,
         drift.rise_row_,
         drift.uncertainty_,
-        drift._wealth.tolist(),
+        drift._tested.wealth.tolist(),
         drift._lowest,
     )
 
@@ -262,11 +262,13 @@ def test_the_command_compares_month_after_month():
     done = succeeds("drift", "drift.json", "cal.json", "january.csv", "--delta", "0.001")
     text = " ".join(done.stdout.split())
     drift = ScoreDrift.load("drift.json")
+    uncertainty = (
+        f"The mean uncertainty, one minus the largest probability, is {drift.uncertainty_:.4g}; in the "
+        f"calibration rows it was {drift.calibrated_uncertainty_:.4g}."
+    )
     assert text == (
-        "No alarm: after 300 rows, 300 of them new, their mean uncertainty (one minus the largest "
-        f"probability) is {drift.uncertainty_:.4g}, when calibrating it was "
-        f"{drift.calibrated_uncertainty_:.4g}. The evidence for a difference is {drift.evidence_:.3g}; an "
-        "alarm takes 1000."
+        f"No alarm after 300 rows, 300 of them new. {uncertainty} The evidence for a difference is "
+        f"{drift.evidence_:.3g}; an alarm needs 1000."
     )
     line = refusal(1, "drift", "drift.json", "cal.json", "january.parquet")
     assert line.startswith("january.parquet: its 300 rows were watched before, and would count twice;")
@@ -274,9 +276,13 @@ def test_the_command_compares_month_after_month():
     assert done.exit_code == 3, done.output
     drift = ScoreDrift.load("drift.json")
     text = " ".join(done.stdout.split())
-    assert text.startswith(f"Alarm at row {drift.alarm_row_}: after 600 rows, 300 of them new, their mean")
-    assert f"The scores began to differ at about row {drift.rise_row_}." in text
-    assert "Sorted rows can raise it too" in text
+    assert text.startswith(
+        f"Alarm at row {drift.alarm_row_} (600 rows, 300 of them new): the scores differ from those of the "
+        "calibration rows. The mean uncertainty"
+    )
+    assert f"The scores began to differ at about row {drift.rise_row_}. The probability of a false" in text
+    assert "ever, is at most 0.001. Sorted rows can cause a false alarm: give the rows in the order" in text
+    assert text.endswith("calibrate again on recent rows with known labels.")
     assert run("drift", "drift.json", "cal.json", "january.csv", "--again").exit_code == 3
 
 

@@ -288,7 +288,7 @@ def documents(draw, tmp_path_factory):
     ]
 
 
-MAY_BE_MISSING = {"relative", "stake", "stakes"}  # they came with schema 6, and may be left out
+MAY_BE_MISSING = {"relative", "stake", "stakes", "in_any_order", "starts"}  # they came later
 
 
 def test_what_is_missing_is_refused_by_schema_and_loader(documents, tmp_path):

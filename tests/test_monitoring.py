@@ -17,7 +17,7 @@ import ordinalrisk as orisk
 from ordinalrisk import RiskMonitor
 from ordinalrisk.calibration.score_counts import score_counts, two_sample_p_value
 from ordinalrisk.sequential import betting_run, drift
-from ordinalrisk.sequential.betting_run import bet_sizes, evidence_after, loss_bet_factors, wealth_after
+from ordinalrisk.sequential.wealth import bet_sizes, evidence_after, loss_bet_factors, wealth_after
 
 COST_TABLE = [[0, 1, 1, 2, 3], [2, 0, 1, 2, 2], [4, 2, 0, 0, 1], [6, 5, 3, 0, 1], [9, 7, 5, 2, 0]]
 LOSSES = {
@@ -46,7 +46,7 @@ def state(monitor):
         monitor.alarm_,
         monitor.alarm_row_,
         monitor.rise_row_,
-        monitor._run.wealth.tolist(),
+        monitor._run.bets.wealth.tolist(),
     )
 
 
@@ -155,7 +155,7 @@ def test_the_class_computes_what_was_simulated():
         evidence = evidence_after(wealth, row)
         peak = max(peak, evidence[0])
         alarm = row if alarm is None and evidence[1] >= 100 else alarm
-    assert monitor._run.wealth.tolist() == wealth[:, 0].tolist()
+    assert monitor._run.bets.wealth.tolist() == wealth[:, 0].tolist()
     assert (monitor.evidence_, monitor.p_value_) == (evidence[0], 1 / peak)
     assert monitor.alarm_row_ == alarm is not None
 
@@ -441,7 +441,8 @@ def test_a_monitor_of_schema_1_goes_on(tmp_path):
     monitor.update(y[:20] * 0, orisk.IntervalSet([0] * 20, [0] * 20, classes=range(5)))
     monitor.save(path)
     document = json.loads(path.read_text()) | {"schema_version": 1}
-    for name in ("lowest", "recent", "rise_row", "clusters", "files"):
+    new_in_3 = ("relative", "exempt_classes", "n_exempt", "stakes")
+    for name in ("lowest", "recent", "rise_row", "clusters", "files", *new_in_3):
         del document[name]
     path.write_text(json.dumps(with_digests(document)))
     old = RiskMonitor.load(path)
@@ -469,6 +470,10 @@ BAD_FIELDS = {
     "recent": ["1"] * 41,
     "clusters": [],
     "files": [{"n_rows": 0, "blake3": "0" * 64}],
+    "relative": 1,
+    "exempt_classes": [5],
+    "n_exempt": 1,
+    "stakes": {"total": "1", "lowest": "0", "recent": []},
 }
 
 

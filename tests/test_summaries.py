@@ -45,6 +45,7 @@ from ordinalrisk.report import slices as report_slices
 from ordinalrisk.report.reliability import Reliability
 from ordinalrisk.report.rows import ReportRows
 from ordinalrisk.report.slices import Slices
+from ordinalrisk.sequential.watched_files import ClusteredRows, FileFingerprints, Repeated
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(needs at least|too few|full scale):UserWarning")
 
@@ -141,6 +142,22 @@ def scattered_found(promise, found):
     return drawn.proba.tolist(), drawn.labels.tolist(), drawn.groups, drawn.clusters, found.whole
 
 
+def watched(proba, labels, known=()):
+    found = FileFingerprints(known)
+    found.add(Batch(proba, labels))
+    return found
+
+
+def clustered(promise):
+    return ClusteredRows(Predictor.of(controller(promise).spec, controller(promise).calibration_).sets)
+
+
+def clustered_found(promise, found):
+    labels, sets, clusters = found.rows()
+    ends = sets.lower_index.tolist(), sets.upper_index.tolist()
+    return labels.tolist(), ends, clusters.tolist(), found.n_uncertified
+
+
 SUMMARIES = {
     LossSteps: Merged(lambda promise: LossSteps(controller(promise).spec, np.arange(K)), steps_found),
     DataFingerprint: Merged(lambda promise: DataFingerprint(), lambda promise, found: found.hexdigest()),
@@ -159,6 +176,11 @@ SUMMARIES = {
     Reliability: Merged(lambda promise: Reliability(), lambda promise, found: json.dumps(found.finish())),
     Slices: Merged(slices, lambda promise, found: json.dumps(found.finish())),
     ReportRows: Merged(lambda promise: report(promise).rows, report_found),
+    FileFingerprints: Merged(
+        lambda promise: FileFingerprints(watched(PROBA[:25], LABELS[:25]).files),
+        lambda promise, found: (found.files, found.repeated),
+    ),
+    ClusteredRows: Merged(clustered, clustered_found, promises=["clusters by group"]),
 }
 
 
@@ -424,6 +446,40 @@ def test_the_fingerprint_is_that_of_the_parts():
         found[0].merge(found[0])
     with pytest.raises(ValueError, match="Part 0 is finished"):
         found[0].merge(DataFingerprint()).add(Batch(PROBA, LABELS))
+
+
+def test_rows_in_any_order_have_one_fingerprint():
+    rng = np.random.default_rng(6)
+    proba, y = rng.dirichlet([3, 2, 1], 60), rng.integers(0, 3, 60)
+
+    def prints(rows, known=(), labels=y):
+        return watched(proba[rows], labels[rows], known)
+
+    [file] = prints(np.arange(60)).files
+    shuffled = rng.permutation(60)
+    assert prints(shuffled, [file]).repeated == {0: Repeated(60, whole=True, in_order=False)}
+    assert prints(np.arange(60), [file]).repeated == {0: Repeated(60, whole=True)}
+    assert prints(np.arange(45), [file]).repeated == {0: Repeated(40, whole=False)}
+    assert prints(np.arange(40), [file]).repeated == {0: Repeated(40, whole=True)}
+    assert prints(np.arange(40, 60), [file]).repeated == {}
+    assert prints(np.r_[shuffled[:59], 0 if shuffled[59] else 1], [file]).repeated == {}, "another row, twice"
+    other = np.where(np.arange(60) == 7, (y + 1) % 3, y)
+    assert prints(shuffled, [file], other).repeated == {}, "another label"
+    alike = watched(np.full((60, 2), 0.5), None)
+    assert (alike.files[0].in_any_order, alike.files[0].starts) == (None, ()), "chance makes these alike"
+
+
+def test_a_file_is_read_by_one_summary_to_its_end():
+    first = watched(PROBA, LABELS)
+    with pytest.raises(ValueError, match="Both have rows of part 0"):
+        first.merge(first)
+    with pytest.raises(ValueError, match="Part 0 is finished"):
+        first.merge(FileFingerprints([])).add(Batch(PROBA, LABELS))
+    of_clusters = clustered("clusters by group")
+    [[batch]] = batches("clusters by group", [], [])
+    of_clusters.add(batch)
+    with pytest.raises(ValueError, match="Both have row 0 of part 0; read it once"):
+        of_clusters.merge(of_clusters)
 
 
 # --- the parts of summaries

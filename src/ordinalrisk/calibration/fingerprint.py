@@ -7,7 +7,7 @@ in blocks and hashed there.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -85,9 +85,34 @@ class Fingerprint:
     def hexdigest(self) -> str:
         if self._kind is None:
             raise ValueError("There are no rows to take the fingerprint of.")
-        n_classes, name = self._kind
-        header = f"{(self._n_rows, n_classes)} {name}\n"
-        return _blake3(header, self._proba.digest() + self._labels.digest())
+        return _blake3(self._header, self._proba.digest() + self._labels.digest())
+
+    def in_any_order(self, total: int) -> str:
+        """Return the fingerprint of rows in any order, from the sum of the :func:`row_digests`."""
+        return _blake3(f"in any order {self._header}", (total % 2**256).to_bytes(32, "little"))
+
+    @property
+    def _header(self) -> str:
+        n_classes, name = self._kind or (0, "")
+        return f"{(self._n_rows, n_classes)} {name}\n"
+
+
+def row_digests(proba: NDArray[Any], labels: NDArray[np.int64]) -> Iterator[bytes]:
+    """Yield a digest of each row: of its probabilities and its label.
+
+    >>> proba = np.array([[0.25, 0.75], [1, 0], [0.25, 0.75]])
+    >>> first, second, third = row_digests(proba, np.array([1, 0, 1]))
+    >>> first == third, first == second
+    (True, False)
+    """
+    from hashlib import blake2b  # for a few bytes it is faster to call than BLAKE3
+
+    numbers = np.ascontiguousarray(proba, dtype=proba.dtype.newbyteorder("<")).view(np.uint8)
+    names = np.ascontiguousarray(labels, dtype="<u4")[:, None].view(np.uint8)
+    rows = np.concatenate([numbers, names], axis=1)
+    width, content = rows.shape[1], memoryview(rows.tobytes())
+    for start in range(0, len(content), width):
+        yield blake2b(content[start : start + width], digest_size=32).digest()
 
 
 class DataFingerprint(Summary):

@@ -71,7 +71,7 @@ class Spec:
             "condition_on": "label" if by_label else self.condition_on,
             "random_state": None if seed is None else checked_seed(seed),
             "pool_classes": _checked_pools(self.pool_classes),
-            "exempt_classes": _checked_names(self.exempt_classes, "exempt_classes"),
+            "exempt_classes": checked_names(self.exempt_classes, "exempt_classes"),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -167,7 +167,7 @@ class Spec:
             )
 
 
-def _checked_names(names: Any, parameter: str) -> tuple[Any, ...]:
+def checked_names(names: Any, parameter: str) -> tuple[Any, ...]:
     """Return the labels; raise an error unless they are a sequence of distinct labels."""
     if names is None:
         return ()
@@ -189,7 +189,7 @@ def _checked_pools(pools: Any) -> Any:
         return True
     if isinstance(pools, str | Mapping) or not isinstance(pools, Iterable):
         raise ValueError(f'pool_classes must be True or pools such as [("low", "mid")]; got {pools!r}.')
-    found = tuple(_checked_names(pool, "each of pool_classes") for pool in pools)
+    found = tuple(checked_names(pool, "each of pool_classes") for pool in pools)
     if small := [pool for pool in found if len(pool) < 2]:
         raise ValueError(f"Each of pool_classes must have at least two classes; got {list(small[0])}.")
     labels = [label for pool in found for label in pool]

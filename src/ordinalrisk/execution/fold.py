@@ -49,9 +49,21 @@ class Serial:
     ahead: int = 0
     progress: RowsDone = lambda n_rows: None
 
-    def fold(self, source: Sequence[Part], summary: SummaryT) -> SummaryT:
-        """Add all rows to an empty summary and return it; do not use ``summary`` afterwards."""
-        self.map(source, summary.add)
+    def fold(
+        self, source: Sequence[Part], summary: SummaryT, then: Callable[[Batch], None] | None = None
+    ) -> SummaryT:
+        """Add all rows to an empty summary and return it; do not use ``summary`` afterwards.
+
+        ``then`` is called on each batch, in order, after it was added. It is for what depends on the order of
+        rows, such as bets, and so is no summary.
+        """
+
+        def add(batch: Batch) -> None:
+            summary.add(batch)
+            if then is not None:
+                then(batch)
+
+        self.map(source, add)
         return summary
 
     def map(self, source: Sequence[Part], work: Callable[[Batch], None]) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 from msgspec.structs import replace
 
-from ordinalrisk.calibration.promises import checked_alpha
+from ordinalrisk.calibration.promises import checked_alpha, checked_share
 from ordinalrisk.inputs.labels import Classes
 from ordinalrisk.inputs.numbers import Number, as_fraction, from_json
 from ordinalrisk.losses.kinds import IntervalLoss
@@ -25,6 +25,14 @@ class WatchedFile(JsonObject):
 
     n_rows: Annotated[_RowNumber, about("The number of its rows.")]
     blake3: Annotated[shared.Digest, about("A BLAKE3 fingerprint of its scores and labels.")]
+    in_any_order: Annotated[
+        shared.Digest | None,
+        about("A fingerprint of the same rows in any order; null if unknown or if few rows differ."),
+    ] = None
+    starts: Annotated[
+        tuple[shared.Digest, ...],
+        about("Fingerprints of its first 20, 40, 80, ... rows, as long as there are so many."),
+    ] = ()
 
 
 class Lowest(JsonObject):
@@ -34,25 +42,43 @@ class Lowest(JsonObject):
     total_loss: Annotated[Ratio, about("The sum of their losses, exactly.")]
 
 
+class Stakes(JsonObject):
+    """What rows could have lost at most, for a promise that is a share of it."""
+
+    total: Annotated[Ratio, about("The sum over all rows, exactly; with clusters, of their means.")]
+    lowest: Annotated[Ratio, about("The sum over the rows up to the lowest loss, exactly.")]
+    recent: Annotated[list[Ratio], about("That of each of the last rows, exactly.", max_length=500)]
+
+
+_NEW_IN_3: dict[str, Any] = {"relative": False, "exempt_classes": [], "n_exempt": 0, "stakes": None}
+
+
 class MonitorDocument(shared.DocumentOfLoss):
     """A saved monitor, as RiskMonitor.save and ordinalrisk monitor write it."""
 
     name: ClassVar = "ordinalrisk monitor"
-    version: ClassVar = 2  # to be raised if the bets change
-    older: ClassVar = {  # without files, clusters and the start of a rise
-        1: (
+    version: ClassVar = 3  # to be raised if the bets change
+    older: ClassVar = {
+        1: (  # without files, clusters and the start of a rise
             {
                 "lowest": {"n_rows": 0, "total_loss": "0"},
                 "recent": [],
                 "rise_row": None,
                 "clusters": None,
                 "files": [],
+                **_NEW_IN_3,
             },
             lambda saved: _risen_since_now(saved),
-        )
+        ),
+        2: (_NEW_IN_3, lambda saved: saved),
     }
 
     alpha: Annotated[PositiveNumber, about("The risk that is watched.")]
+    relative: Annotated[bool, about("Whether alpha is a share of what could be lost.")]
+    exempt_classes: Annotated[
+        list[shared.Name], about("Classes whose rows are left out.", extra_json_schema=UNIQUE)
+    ]
+    n_exempt: Annotated[Count, about("The number of rows that were left out.")]
     delta: Annotated[shared.Probability, about("The probability of a false alarm.")]
     n_rows: Annotated[Count, about("The number of rows so far; with clusters, of clusters.")]
     total_loss: Annotated[
@@ -60,6 +86,7 @@ class MonitorDocument(shared.DocumentOfLoss):
     ]
     lowest: Annotated[Lowest, about("Where the total loss minus alpha times the rows was lowest.")]
     recent: Annotated[list[Ratio], about("The last losses, exactly; at most 500.", max_length=500)]
+    stakes: Annotated[Stakes | None, about("What rows could have lost; null unless alpha is a share of it.")]
     wealth: Annotated[list[_Wealth], about("The wealth of each bet, as hexadecimal numbers.", min_length=1)]
     peak: Annotated[_Wealth, about("The largest evidence so far; one over it is the p-value.")]
     alarm_row: Annotated[_RowNumber | None, about("The row that raised the alarm, counted from 1.")]
@@ -91,7 +118,8 @@ class DriftDocument(Document):
     """A saved test for drift, as ScoreDrift.save and ordinalrisk drift write it."""
 
     name: ClassVar = "ordinalrisk drift"
-    version: ClassVar = 1  # to be raised if the bets or the bins change
+    version: ClassVar = 2  # to be raised if the bets or the bins change
+    older: ClassVar = {1: ({}, lambda saved: saved)}  # whose files have fewer fingerprints
 
     classes: shared.ClassNames
     delta: Annotated[shared.Probability, about("The probability of a false alarm.")]
@@ -147,5 +175,8 @@ def run_settings(
     loss, classes, costs = saved.loss_on_classes(path)
     with naming(path, "alpha"):
         alpha = from_json(saved.alpha)
-        checked_alpha(as_fraction(alpha), costs.bound)
+        if getattr(saved, "relative", False):
+            checked_share(as_fraction(alpha))
+        else:
+            checked_alpha(as_fraction(alpha), costs.bound)
     return loss, classes, alpha

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from msgspec import to_builtins
 
 from ordinalrisk.calibration.confidence_bounds import checked_delta
 from ordinalrisk.calibration.score_counts import (
@@ -26,13 +26,11 @@ from ordinalrisk.prediction.predictor import require_columns
 from ordinalrisk.saving.document_with_digests import FilePath, naming, require
 from ordinalrisk.saving.run_documents import DriftDocument, WatchedFile
 from ordinalrisk.saving.shared_fields import saved_counts, saved_names
-from ordinalrisk.sequential.betting_run import LARGEST_WEALTH, evidence_after, wealth_after
-from ordinalrisk.sequential.state import remember
+from ordinalrisk.sequential.state import Watch
+from ordinalrisk.sequential.wealth import Bets, Floats
 
 if TYPE_CHECKING:
     from ordinalrisk.controller import RiskController
-
-Floats = NDArray[np.float64]
 
 _SEED_BITS = 53
 _DOWN = 1 - 2.0**-48
@@ -41,7 +39,7 @@ _CURVATURES = (-0.8, -0.4, 0.4, 0.8)
 N_BETS = len(_SLOPES) + len(_CURVATURES)
 
 
-class ScoreDrift:
+class ScoreDrift(Watch):
     r"""An alarm for new rows with other scores than the calibration rows, false with probability ``delta``.
 
     It needs no labels. It looks at the uncertainty of each row, one minus the largest probability, and tests
@@ -131,30 +129,20 @@ class ScoreDrift:
         seed = secrets.randbits(_SEED_BITS) if random_state is None else checked_seed(random_state)
         self._begin(calibration.classes, calibration.score_counts, calibration.data_blake3, delta, seed)
 
+    _document = DriftDocument
+
     def _begin(self, classes: Any, calibrated: BinCounts, data_blake3: str, delta: Any, seed: int) -> None:
         self.delta = as_number(delta, "delta")
         checked_delta(self.delta)
         self.classes_, self.data_blake3_, self.random_state = classes, data_blake3, seed
         self._calibrated, self._seen = calibrated, no_counts()
-        self._needed = float(1 / as_fraction(self.delta))
-        self._wealth: Floats = np.zeros(N_BETS)
-        self._peak, self._lowest = 1.0, (0, 1.0)  # rows and evidence
-        self.n_rows_ = 0
-        self.alarm_row_: int | None = None
-        self.rise_row_: int | None = None
+        self._tested = Bets(N_BETS, float(1 / as_fraction(self.delta)))
+        self._lowest = (0, 1.0)  # rows and evidence
         self.files_: list[WatchedFile] = []
 
     @property
-    def alarm_(self) -> bool:
-        return self.alarm_row_ is not None
-
-    @property
-    def evidence_(self) -> float:
-        return float(evidence_after(self._wealth, self.n_rows_)) if self.n_rows_ else 1.0
-
-    @property
-    def p_value_(self) -> float:
-        return 1 / self._peak
+    def _bets(self) -> Bets:
+        return self._tested
 
     @property
     def uncertainty_(self) -> float:
@@ -205,111 +193,31 @@ class ScoreDrift:
         return self.alarm_
 
     def _bet(self, p_value: float) -> None:
-        row = self.n_rows_ = self.n_rows_ + 1
-        self._wealth = wealth_after(self._wealth, score_bet_factors(p_value), row)
-        evidence = float(evidence_after(self._wealth, row))
-        if self.alarm_row_ is None:
-            if evidence < self._lowest[1]:
-                self._lowest = row, evidence
-            if evidence >= self._needed:
-                self.alarm_row_, self.rise_row_ = row, self._lowest[0] + 1
-        self._peak = max(self._peak, evidence)
+        was_raised = self.alarm_
+        evidence = float(self._tested.take(score_bet_factors(p_value)[None])[0])
+        if was_raised:
+            return
+        if evidence < self._lowest[1]:
+            self._lowest = self.n_rows_, evidence
+        if self.alarm_:
+            self._tested.rise_row = self._lowest[0] + 1
 
-    def remember(self, fingerprint: str, n_rows: int, *, again: bool = False) -> None:
-        """Keep the fingerprint of rows that are compared, and refuse rows that were compared before.
-
-        The command ``ordinalrisk drift`` does so for each file. Call it before :meth:`update`.
-
-        Parameters
-        ----------
-        fingerprint : str
-            64 hexadecimal digits, such as a SHA-256 of the file.
-        n_rows : int
-            The number of rows.
-        again : bool
-            Accept rows that were compared before.
-
-        Examples
-        --------
-        >>> from ordinalrisk import RiskController
-        >>> controller = RiskController(alpha=0.2).calibrate([[0.6, 0.4], [0.3, 0.7]] * 20, [0, 1] * 20)
-        >>> drift = ScoreDrift(controller)
-        >>> drift.remember("0" * 64, 100)
-        >>> drift.files_[0].n_rows
-        100
-        """
-        remember(self.files_, fingerprint, n_rows, again)
-
-    def save(self, path: FilePath) -> None:
-        """Write the state to a JSON file, whole or not at all.
-
-        Parameters
-        ----------
-        path : path
-            Path of the file. An existing file is replaced.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from ordinalrisk import RiskController
-        >>> controller = RiskController(alpha=0.2).calibrate([[0.6, 0.4], [0.3, 0.7]] * 20, [0, 1] * 20)
-        >>> drift = ScoreDrift(controller)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     drift.save(f"{folder}/drift.json")
-        ...     same = ScoreDrift.load(f"{folder}/drift.json")
-        >>> new = [[0.5, 0.5]] * 10
-        >>> same.update(new) == drift.update(new), same.evidence_ == drift.evidence_
-        (True, True)
-        """
+    def _values(self) -> dict[str, Any]:
         row, evidence = self._lowest
-        DriftDocument.write(
-            {
-                "classes": saved_names(self.classes_.tolist()),
-                "delta": to_json(self.delta),
-                "data_blake3": self.data_blake3_,
-                "seed": self.random_state,
-                "n_rows": self.n_rows_,
-                "calibrated": saved_counts(self._calibrated),
-                "seen": saved_counts(self._seen),
-                "wealth": [part.hex() for part in self._wealth.tolist()],
-                "peak": self._peak.hex(),
-                "lowest": {"n_rows": row, "evidence": evidence.hex()},
-                "alarm_row": self.alarm_row_,
-                "rise_row": self.rise_row_,
-                "files": [{"n_rows": file.n_rows, "blake3": file.blake3} for file in self.files_],
-            },
-            path,
-        )
+        return self._tested.values() | {
+            "classes": saved_names(self.classes_.tolist()),
+            "delta": to_json(self.delta),
+            "data_blake3": self.data_blake3_,
+            "seed": self.random_state,
+            "calibrated": saved_counts(self._calibrated),
+            "seen": saved_counts(self._seen),
+            "lowest": {"n_rows": row, "evidence": evidence.hex()},
+            "files": to_builtins(self.files_),
+        }
 
     @classmethod
-    def load(cls, path: FilePath) -> ScoreDrift:
-        """Read what :meth:`save` wrote; the test goes on as if it had never been interrupted, bit for bit.
-
-        Parameters
-        ----------
-        path : path
-            Path of the file.
-
-        Returns
-        -------
-        ScoreDrift
-            In the state that was saved.
-
-        Raises
-        ------
-        ValueError
-            If the file was cut, edited or written by another schema; the message names the field.
-
-        Examples
-        --------
-        See :meth:`save`.
-
-        >>> ScoreDrift.load("nowhere.json")
-        Traceback (most recent call last):
-        ...
-        FileNotFoundError: [Errno 2] No such file or directory: 'nowhere.json'
-        """
-        saved, field = DriftDocument.read(path), partial(naming, path)
+    def _restored(cls, path: FilePath, saved: DriftDocument) -> ScoreDrift:
+        field = partial(naming, path)
         drift = cls.__new__(cls)
         with field("classes"):
             classes = as_classes(saved.classes)
@@ -324,29 +232,15 @@ class ScoreDrift:
         with field("seen"):
             drift._seen = saved.seen.dense()
             require(int(drift._seen.sum()) == saved.n_rows, "must count each row once")
-        drift.n_rows_, drift.files_ = saved.n_rows, [*saved.files]
-        with field("wealth"):
-            drift._wealth = np.array([float.fromhex(part) for part in saved.wealth])
-            require(drift._wealth.shape == (N_BETS,), "must have a number for each bet")
-            require(bool((drift._wealth <= LARGEST_WEALTH).all()), f"must be at most {LARGEST_WEALTH}")
-            require(drift.n_rows_ > 0 or not drift._wealth.any(), "must be 0 before the first row")
-        with field("peak"):
-            drift._peak = float.fromhex(saved.peak)
-            require(
-                max(1.0, drift.evidence_) <= drift._peak <= LARGEST_WEALTH, "must be the largest evidence"
-            )
+        drift.files_ = [*saved.files]
+        drift._tested.restore(path, saved)
         with field("lowest"):
             drift._lowest = saved.lowest.n_rows, float.fromhex(saved.lowest.evidence)
             require(drift._lowest[0] <= drift.n_rows_, "must be one of the rows")
             require(0 < drift._lowest[1] <= 1, "must be at most the evidence at the start")
-        with field("alarm_row"):
-            drift.alarm_row_ = saved.alarm_row
-            require((drift.alarm_row_ or 0) <= drift.n_rows_, "must be one of the rows")
-            require(drift.alarm_ == (drift._peak >= drift._needed), "must be there if the alarm was raised")
         with field("rise_row"):
-            drift.rise_row_ = saved.rise_row
             expected = drift._lowest[0] + 1 if drift.alarm_ else None
-            require(drift.rise_row_ == expected, "must follow the row of the lowest evidence")
+            require(saved.rise_row == expected, "must follow the row of the lowest evidence")
         return drift
 
     def __repr__(self) -> str:

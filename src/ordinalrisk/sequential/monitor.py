@@ -9,9 +9,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from msgspec import to_builtins
 from numpy.typing import NDArray
 
 from ordinalrisk.calibration.confidence_bounds import checked_delta
+from ordinalrisk.calibration.pooling import Pooling
+from ordinalrisk.calibration.spec import Spec, checked_names
 from ordinalrisk.inputs.device import to_host
 from ordinalrisk.inputs.labels import Classes, as_classes, class_indices
 from ordinalrisk.inputs.matrix import RowError
@@ -19,15 +22,16 @@ from ordinalrisk.inputs.numbers import as_fraction, as_number, from_json, to_jso
 from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.inputs.row_names import RowNames
 from ordinalrisk.losses.cost_table import CostTable
-from ordinalrisk.losses.kinds import as_loss
 from ordinalrisk.prediction.interval_set import IntervalSet
 from ordinalrisk.saving.document_with_digests import FilePath, naming, require
 from ordinalrisk.saving.run_documents import MonitorDocument, WatchedFile, run_settings
-from ordinalrisk.sequential.betting_run import LARGEST_WEALTH, BettingRun
-from ordinalrisk.sequential.state import SequentialState, remember
+from ordinalrisk.saving.shared_fields import saved_names
+from ordinalrisk.sequential.betting_run import BettingRun, Seen
+from ordinalrisk.sequential.state import SequentialState, Watch
+from ordinalrisk.sequential.wealth import Bets
 
 
-class RiskMonitor(SequentialState[BettingRun]):
+class RiskMonitor(SequentialState[BettingRun], Watch):
     r"""An alarm for a risk above ``alpha``, false with probability at most ``delta`` over all time.
 
     Compares labels, as they become known, with the predicted sets, and tests
@@ -43,16 +47,27 @@ class RiskMonitor(SequentialState[BettingRun]):
 
     The alarm is raised when their wealth, the evidence, reaches :math:`1 / \delta`.
 
+    With ``relative`` it tests that the expected loss of each new row is at most ``alpha`` times the largest
+    cost :math:`g_y` of its true label, in expectation too: :math:`E[L - \alpha g_y] \le 0`, given all rows
+    before it. The factors are :math:`1 + \lambda\,(L - \alpha g_y) / B`. With ``exempt_classes`` it tests the
+    expected loss of each new row of the other classes; rows of the exempt ones are left out.
+
     Parameters
     ----------
     loss : IntervalLoss, str or table
         As for :class:`RiskController`.
     alpha : number
         The largest expected loss, between 0 and the loss's largest value; it means the decimals written.
+        With ``relative``, a share between 0 and 1.
     delta : number
         The probability of a false alarm, between 0 and 1.
     classes : sequence, optional
         The labels in order. By default those of the first sets.
+    relative : bool
+        Whether ``alpha`` is a share of what could be lost, as for a :class:`RiskController` with
+        ``relative=True``.
+    exempt_classes : sequence
+        Labels for which nothing is promised, as for :class:`RiskController`.
 
     Attributes
     ----------
@@ -68,11 +83,14 @@ class RiskMonitor(SequentialState[BettingRun]):
         The row at which the loss began to rise, as it looked when the alarm was raised: from there to the
         alarm it was furthest above ``alpha`` in total.
     n_rows_ : int
-        The number of rows so far; with clusters, the number of clusters.
+        The number of rows so far; with clusters, the number of clusters. Exempt rows do not count.
+    n_exempt_ : int
+        The number of rows of exempt classes.
     risk_ : float
-        Their mean loss; NaN before the first row.
+        Their mean loss; NaN before the first row. With ``relative``, their total loss as a share of what they
+        could lose.
     recent_risk_ : float
-        The mean loss of the last 500 of them.
+        The same of the last 500 rows or clusters.
     files_ : list of WatchedFile
         The files that were watched, by number of rows and fingerprint; see :meth:`remember`.
     classes_ : array
@@ -120,46 +138,40 @@ class RiskMonitor(SequentialState[BettingRun]):
     mean loss 0.1538
     """
 
-    delta: Any
-    _parameters = ("loss", "alpha", "delta", "classes")
+    _parameters = ("loss", "alpha", "delta", "classes", "relative", "exempt_classes")
     _first_rows = "sets to update"
     _document = MonitorDocument
 
     def __init__(
-        self, loss: Any = "coverage", alpha: Any = 0.1, delta: Any = 0.05, classes: Any = None
+        self,
+        loss: Any = "coverage",
+        alpha: Any = 0.1,
+        delta: Any = 0.05,
+        classes: Any = None,
+        *,
+        relative: bool = False,
+        exempt_classes: Any = (),
     ) -> None:
-        self.loss = as_loss(loss)
-        self.alpha = as_number(alpha, "alpha")
+        spec = Spec(loss, alpha, relative=relative)
+        self.loss, self.alpha, self.relative = spec.loss, spec.alpha, relative
         self.delta = as_number(delta, "delta")
         self.classes = classes
+        self.exempt_classes = checked_names(exempt_classes, "exempt_classes")
         self.files_: list[WatchedFile] = []
         checked_delta(self.delta)
         self._run = None if classes is None else self._new_run(as_classes(classes))
 
     @property
-    def alarm_(self) -> bool:
-        return self.alarm_row_ is not None
+    def _bets(self) -> Bets | None:
+        return None if self._run is None else self._run.bets
 
     @property
-    def alarm_row_(self) -> int | None:
-        return None if self._run is None else self._run.alarm_row
-
-    @property
-    def rise_row_(self) -> int | None:
-        return None if self._run is None else self._run.rise_row
+    def n_exempt_(self) -> int:
+        return 0 if self._run is None else self._run.n_exempt
 
     @property
     def recent_risk_(self) -> float:
-        recent = [] if self._run is None else self._run.recent
-        return float(sum(recent) * self._begun("").part / len(recent)) if recent else math.nan
-
-    @property
-    def evidence_(self) -> float:
-        return 1.0 if self._run is None else self._run.evidence
-
-    @property
-    def p_value_(self) -> float:
-        return 1.0 if self._run is None else 1 / self._run.peak
+        return math.nan if self._run is None else self._run.mean_loss(self._run.recent)
 
     def update(self, y: Any, sets: IntervalSet, *, clusters: Any = None) -> bool:
         """Watch rows with known labels, in the order of prediction or as labels arrive.
@@ -229,107 +241,96 @@ class RiskMonitor(SequentialState[BettingRun]):
         self._run = run
         return self.alarm_
 
-    def remember(self, fingerprint: str, n_rows: int, *, again: bool = False) -> None:
-        """Keep the fingerprint of rows that are watched, and refuse rows that were watched before.
-
-        The command ``ordinalrisk monitor`` does so for each file. Call it before :meth:`update`.
-
-        Parameters
-        ----------
-        fingerprint : str
-            64 hexadecimal digits, such as a SHA-256 of the file.
-        n_rows : int
-            The number of rows.
-        again : bool
-            Accept rows that were watched before.
-
-        Examples
-        --------
-        >>> import hashlib
-        >>> monitor = RiskMonitor(alpha=0.1, classes=[0, 1, 2])
-        >>> january = hashlib.sha256(b"the rows of January").hexdigest()
-        >>> monitor.remember(january, 3)
-        >>> monitor.remember(january, 3)
-        Traceback (most recent call last):
-        ...
-        ValueError: These 3 rows were watched before, and would count twice; ...
-        """
-        remember(self.files_, fingerprint, n_rows, again)
-
     def _new_run(self, classes: Classes) -> BettingRun:
         costs, needed = CostTable.of(self.loss, len(classes)), float(1 / as_fraction(self.delta))
-        return BettingRun(costs, as_fraction(self.alpha), needed, classes)
+        exempt = Pooling.of(None, self.exempt_classes, classes).exempt
+        return BettingRun(costs, as_fraction(self.alpha), needed, classes, self.relative, exempt)
 
-    def _values(self, run: BettingRun) -> dict[str, Any]:
-        return {
+    def _values_of(self, run: BettingRun) -> dict[str, Any]:
+        def text(parts: int | Fraction) -> str:
+            return str(parts * run.part)
+
+        lost, staked = zip(*run.recent, strict=True) if run.recent else ((), ())
+        stakes = {
+            "total": text(run.staked),
+            "lowest": text(run.lowest.staked),
+            "recent": [*map(text, staked)],
+        }
+        return run.bets.values() | {
             "delta": to_json(self.delta),
-            "wealth": [part.hex() for part in run.wealth.tolist()],
-            "peak": run.peak.hex(),
-            "alarm_row": run.alarm_row,
-            "rise_row": run.rise_row,
-            "lowest": {"n_rows": run.lowest[0], "total_loss": str(run.lowest[1] * run.part)},
-            "recent": [str(loss * run.part) for loss in run.recent],
+            "relative": self.relative,
+            "exempt_classes": saved_names([*self.exempt_classes]),
+            "n_exempt": run.n_exempt,
+            "lowest": {"n_rows": run.lowest.n_rows, "total_loss": text(run.lowest.lost)},
+            "recent": [*map(text, lost)],
+            "stakes": stakes if self.relative else None,
             "clusters": None if run.clusters is None else [*run.clusters],
-            "files": [{"n_rows": file.n_rows, "blake3": file.blake3} for file in self.files_],
+            "files": to_builtins(self.files_),
         }
 
     @classmethod
     def _restored(cls, path: FilePath, saved: MonitorDocument) -> RiskMonitor:
         loss, classes, alpha = run_settings(path, saved)
         field = partial(naming, path)
+        options: dict[str, Any] = {"relative": saved.relative, "exempt_classes": saved.exempt_classes}
+        with field("exempt_classes"):
+            Pooling.of(None, saved.exempt_classes, classes)
         with field("delta"):
-            monitor = cls(loss, alpha, from_json(saved.delta), classes)
+            monitor = cls(loss, alpha, from_json(saved.delta), classes, **options)
             run = monitor._begun("load")
-        run.n_rows, run.alarm_row = saved.n_rows, saved.alarm_row
-        monitor.files_ = [*saved.files]
+        run.n_rows, run.n_exempt, monitor.files_ = saved.n_rows, saved.n_exempt, [*saved.files]
+        with field("n_exempt"):
+            require(bool(saved.exempt_classes) or not run.n_exempt, "must be 0 without exempt classes")
         with field("clusters"):
             run.clusters = None if saved.clusters is None else dict.fromkeys(saved.clusters)
             n_clusters = run.n_rows if run.clusters is None else len(run.clusters)
-            require(n_clusters == run.n_rows, "must have a digest for each cluster")
-        by_row = run.clusters is None
+            enough = n_clusters == run.n_rows or (run.n_exempt > 0 and n_clusters > run.n_rows)
+            require(enough, "must have a digest for each cluster")
         with field("total_loss"):
-            run.restore_total(saved.total_loss, whole=by_row)
+            run.restore_total(saved.total_loss, whole=run.clusters is None)
+        stakes = saved.stakes
+        with field("stakes"):
+            require((stakes is not None) == saved.relative, "must be there if alpha is a share, else null")
+            run.staked = run.n_rows if stakes is None else run.parts_of(as_fraction(stakes.total))
+            most = run.n_rows * (run.costs.bound / run.part if saved.relative else 1)
+            require(run.staked <= most, "must be at most the largest loss of so many rows")
         with field("lowest"):
-            lowest = as_fraction(saved.lowest.total_loss)
-            require(saved.lowest.n_rows <= run.n_rows, "must be one of the rows")
+            n_rows, lowest = saved.lowest.n_rows, as_fraction(saved.lowest.total_loss)
+            require(n_rows <= run.n_rows, "must be one of the rows")
             require(lowest <= run.total_loss, "must be part of the total loss")
-            require(
-                lowest - saved.lowest.n_rows * run.alpha
-                <= min(Fraction(0), run.total_loss - run.n_rows * run.alpha),
-                "must be the lowest",
-            )
-            run.lowest = saved.lowest.n_rows, run.parts_of(lowest)
+            staked = n_rows if stakes is None else run.parts_of(as_fraction(stakes.lowest))
+            run.lowest = Seen(n_rows, run.parts_of(lowest), staked)
+            at_most = min(Fraction(0), run.excess(run.lost, run.staked))
+            require(run.excess(run.lowest.lost, staked) <= at_most, "must be the lowest")
         with field("recent"):
             recent = [as_fraction(loss) for loss in saved.recent]
             require(len(recent) <= run.n_rows, "must be losses of the rows")
             require(sum(recent) <= run.total_loss, "must be part of the total loss")
-            run.recent.extend(run.parts_of(loss) for loss in recent)
-        with field("wealth"):
-            wealth = np.array([float.fromhex(part) for part in saved.wealth])
-            require(wealth.shape == run.wealth.shape, "must have a number for each bet")
-            require(bool((wealth <= LARGEST_WEALTH).all()), f"must be at most {LARGEST_WEALTH}")
-            require(run.n_rows > 0 or not wealth.any(), "must be 0 before the first row")
-            run.wealth = wealth
-        with field("peak"):
-            run.peak = float.fromhex(saved.peak)
-            require(max(1.0, run.evidence) <= run.peak <= LARGEST_WEALTH, "must be the largest evidence")
-        with field("alarm_row"):
-            require((run.alarm_row or 0) <= run.n_rows, "must be one of the rows")
-            require(monitor.alarm_ == (run.peak >= run.needed), "must be there if the alarm was raised")
+        with field("stakes"):
+            at_stake: list[int | Fraction] = [1] * len(recent)
+            if stakes is not None:
+                at_stake = [run.parts_of(as_fraction(stake)) for stake in stakes.recent]
+            run.recent.extend(zip(map(run.parts_of, recent), at_stake, strict=True))
+            require(max(sum(at_stake), run.lowest.staked) <= run.staked, "must be part of the total")
+            parts = [(run.lost, run.staked), run.lowest[1:], *run.recent]
+            enough = all(lost <= staked for lost, staked in parts)
+            require(enough or not saved.relative, "must be at least the loss")
+        run.bets.restore(path, saved)
         with field("rise_row"):
-            run.rise_row = saved.rise_row
-            require((run.rise_row or 0) <= (run.alarm_row or 0), "must not come after the alarm")
+            require((saved.rise_row or 0) <= (saved.alarm_row or 0), "must not come after the alarm")
         return monitor
 
     def __repr__(self) -> str:
-        text = f"RiskMonitor(loss={self.loss!r}, alpha={self.alpha!r}, delta={self.delta!r})"
+        text = f"RiskMonitor(loss={self.loss!r}, alpha={self.alpha!r}, delta={self.delta!r}"
+        text += ", relative=True" * self.relative
+        text += f", exempt_classes={[*self.exempt_classes]!r})" if self.exempt_classes else ")"
         if not self.n_rows_:
             return text
         unit = "row" if self._begun("").clusters is None else "cluster"
         state = f"alarm at {unit} {self.alarm_row_}" if self.alarm_ else "no alarm"
         return (
             f"{text}: {state}, p-value {self.p_value_:.3g} after {self.n_rows_} {unit}s, "
-            f"mean loss {self.risk_:.4g}"
+            f"{'share lost' if self.relative else 'mean loss'} {self.risk_:.4g}"
         )
 
 

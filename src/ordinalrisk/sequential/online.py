@@ -368,7 +368,7 @@ class OnlineRiskController(SequentialState[OnlineRun]):
         alpha, rate = as_fraction(self.alpha), as_fraction(self.rate)
         return OnlineRun(classes, self.loss, self.growth, alpha, rate, threshold)
 
-    def _values(self, run: OnlineRun) -> dict[str, Any]:
+    def _values_of(self, run: OnlineRun) -> dict[str, Any]:
         lower, upper = ([ends[side] for ends in run.pending.values()] for side in (0, 1))
         return {
             "growth": saved_growth(self.growth),

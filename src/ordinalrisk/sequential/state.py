@@ -1,4 +1,4 @@
-"""Base of the online controller and the monitor: fixed parameters, and a run that can be saved."""
+"""Bases of runs that are saved and resumed, and of tests that files of rows bet on."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.saving.document_with_digests import Document, FilePath, require
 from ordinalrisk.saving.run_documents import WatchedFile
 from ordinalrisk.saving.shared_fields import saved_names
+from ordinalrisk.sequential.wealth import Bets
 
 
 class Run:
@@ -28,6 +29,11 @@ class Run:
     def n_settled(self) -> int:
         """The number of rows with a known loss."""
         return self.n_rows
+
+    @property
+    def risk(self) -> float:
+        """The mean loss of the settled rows; NaN if there are none."""
+        return float(self.total_loss / self.n_settled) if self.n_settled else math.nan
 
     @property
     def total_loss(self) -> Fraction:
@@ -54,34 +60,10 @@ class Run:
 R = TypeVar("R", bound=Run)
 
 
-class SequentialState(ABC, Generic[R]):
-    """Parameters that stay fixed while rows come in, and a run that begins once the classes are known."""
+class Resumable(ABC):
+    """A state that can be saved and resumed."""
 
-    loss: Any
-    alpha: Any
-    classes: Any
-    _run: R | None
-    _parameters: ClassVar[tuple[str, ...]]
-    _first_rows: ClassVar[str]
     _document: ClassVar[type[Document]]
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in self._parameters and name in self.__dict__:
-            raise AttributeError(f"{name} can't change; make a new {type(self).__name__}.")
-        super().__setattr__(name, value)
-
-    @property
-    def n_rows_(self) -> int:
-        return 0 if self._run is None else self._run.n_rows
-
-    @property
-    def risk_(self) -> float:
-        run = self._run
-        return float(run.total_loss / run.n_settled) if run and run.n_settled else math.nan
-
-    @property
-    def classes_(self) -> Classes:
-        return self._begun("classes_").classes
 
     def save(self, path: FilePath) -> None:
         """Write the state to a JSON file, whole or not at all.
@@ -105,19 +87,11 @@ class SequentialState(ABC, Generic[R]):
         >>> same.update([2, 0, 2]).threshold_ == controller.update([2, 0, 2]).threshold_, same.n_rows_
         (True, 3)
         """
-        run = self._begun("save")
-        shared = {
-            "classes": saved_names(run.classes.tolist()),
-            "loss": self.loss.to_dict(),
-            "alpha": to_json(self.alpha),
-            "n_rows": run.n_rows,
-            "total_loss": str(run.total_loss),
-        }
-        self._document.write(shared | self._values(run), path)
+        self._document.write(self._values(), path)
 
     @classmethod
     def load(cls, path: FilePath) -> Self:
-        """Read what :meth:`save` wrote; the run goes on as if it had never been interrupted, bit for bit.
+        """Read what :meth:`save` wrote, and go on as if never interrupted, bit for bit.
 
         Parameters
         ----------
@@ -126,7 +100,7 @@ class SequentialState(ABC, Generic[R]):
 
         Returns
         -------
-        RiskMonitor or OnlineRiskController
+        OnlineRiskController, RiskMonitor or ScoreDrift
             In the state that was saved.
 
         Raises
@@ -147,13 +121,56 @@ class SequentialState(ABC, Generic[R]):
         return cls._restored(path, cls._document.read(path))
 
     @abstractmethod
-    def _values(self, run: R) -> dict[str, Any]:
-        """Return the other fields of the document of a run."""
+    def _values(self) -> dict[str, Any]:
+        """Return the fields of the document."""
 
     @classmethod
     @abstractmethod
     def _restored(cls, path: FilePath, saved: Any) -> Self:
         """Return the state of a document, or refuse the field that is wrong."""
+
+
+class SequentialState(Resumable, Generic[R]):
+    """Parameters that stay fixed while rows come in, and a run that begins once the classes are known."""
+
+    loss: Any
+    alpha: Any
+    classes: Any
+    _run: R | None
+    _parameters: ClassVar[tuple[str, ...]]
+    _first_rows: ClassVar[str]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._parameters and name in self.__dict__:
+            raise AttributeError(f"{name} can't change; make a new {type(self).__name__}.")
+        super().__setattr__(name, value)
+
+    @property
+    def n_rows_(self) -> int:
+        return 0 if self._run is None else self._run.n_rows
+
+    @property
+    def risk_(self) -> float:
+        return math.nan if self._run is None else self._run.risk
+
+    @property
+    def classes_(self) -> Classes:
+        return self._begun("classes_").classes
+
+    def _values(self) -> dict[str, Any]:
+        run = self._begun("save")
+        shared = {
+            "classes": saved_names(run.classes.tolist()),
+            "loss": self.loss.to_dict(),
+            "alpha": to_json(self.alpha),
+            "n_rows": run.n_rows,
+            "total_loss": str(run.total_loss),
+        }
+        return shared | self._values_of(run)
+
+    @abstractmethod
+    def _values_of(self, run: R) -> dict[str, Any]:
+        """Return the other fields of the document of a run."""
 
     def _begun(self, wanted: str) -> R:
         if self._run is None:
@@ -163,16 +180,75 @@ class SequentialState(ABC, Generic[R]):
         return self._run
 
 
-def remember(files: list[WatchedFile], fingerprint: str, n_rows: int, again: bool) -> None:
-    """Add a file to those that were watched, or refuse it if it is one of them."""
-    if not is_whole(n_rows) or n_rows < 1:
-        raise ValueError(f"n_rows must be the number of rows, at least 1; got {n_rows!r}.")
-    if not isinstance(fingerprint, str) or not re.fullmatch("[0-9a-f]{64}", fingerprint):
-        raise ValueError(f"fingerprint must be 64 hexadecimal digits; got {fingerprint!r}.")
-    watched = WatchedFile(int(n_rows), fingerprint)
-    if watched in files and not again:
-        raise ValueError(
-            f"These {n_rows:,} rows were watched before, and would count twice; pass again=True if they are "
-            "other rows with equal values."
-        )
-    files.append(watched)
+class Watch(Resumable):
+    """A test that rows bet on one after the other, and the files that they came from."""
+
+    delta: Any
+    files_: list[WatchedFile]
+
+    @property
+    @abstractmethod
+    def _bets(self) -> Bets | None:
+        """The bets, if they have begun."""
+
+    @property
+    def n_rows_(self) -> int:
+        return 0 if self._bets is None else self._bets.n_rows
+
+    @property
+    def alarm_(self) -> bool:
+        return self.alarm_row_ is not None
+
+    @property
+    def alarm_row_(self) -> int | None:
+        return None if self._bets is None else self._bets.alarm_row
+
+    @property
+    def rise_row_(self) -> int | None:
+        return None if self._bets is None else self._bets.rise_row
+
+    @property
+    def evidence_(self) -> float:
+        return 1.0 if self._bets is None else self._bets.evidence
+
+    @property
+    def p_value_(self) -> float:
+        return 1.0 if self._bets is None else 1 / self._bets.peak
+
+    def remember(self, fingerprint: str, n_rows: int, *, again: bool = False) -> None:
+        """Keep the fingerprint of rows that are watched, and refuse rows that were watched before.
+
+        The commands ``ordinalrisk monitor`` and ``ordinalrisk drift`` do so for each file. Call it before
+        ``update``.
+
+        Parameters
+        ----------
+        fingerprint : str
+            64 hexadecimal digits, such as a SHA-256 of the file.
+        n_rows : int
+            The number of rows.
+        again : bool
+            Accept rows that were watched before.
+
+        Examples
+        --------
+        >>> import hashlib
+        >>> from ordinalrisk import RiskMonitor
+        >>> monitor = RiskMonitor(alpha=0.1, classes=[0, 1, 2])
+        >>> january = hashlib.sha256(b"the rows of January").hexdigest()
+        >>> monitor.remember(january, 3)
+        >>> monitor.remember(january, 3)
+        Traceback (most recent call last):
+        ...
+        ValueError: These 3 rows were watched before, and would count twice; ...
+        """
+        if not is_whole(n_rows) or n_rows < 1:
+            raise ValueError(f"n_rows must be the number of rows, at least 1; got {n_rows!r}.")
+        if not isinstance(fingerprint, str) or not re.fullmatch("[0-9a-f]{64}", fingerprint):
+            raise ValueError(f"fingerprint must be 64 hexadecimal digits; got {fingerprint!r}.")
+        if (n_rows, fingerprint) in [(file.n_rows, file.blake3) for file in self.files_] and not again:
+            raise ValueError(
+                f"These {n_rows:,} rows were watched before, and would count twice; pass again=True if they "
+                "are other rows with equal values."
+            )
+        self.files_.append(WatchedFile(int(n_rows), fingerprint))
