@@ -165,12 +165,10 @@ class RiskController:
         exempt_classes: Any = (),
         check: bool = True,
     ) -> None:
+        given = {name: value for name, value in locals().items() if name in _PARAMETERS}
         if not isinstance(check, bool):
             raise ValueError(f"check must be True or False; got {check!r}.")
-        spec = Spec(
-            *(loss, alpha, growth, classes, delta, confidence_bound, condition_on, randomize, random_state),
-            *(relative, pool_classes, exempt_classes),
-        )
+        spec = Spec(**given)
         self.loss, self.alpha, self.growth, self.classes = spec.loss, spec.alpha, spec.growth, classes
         self.delta, self.confidence_bound, self.condition_on = spec.delta, confidence_bound, spec.condition_on
         self.randomize, self.random_state, self.relative = randomize, spec.random_state, relative

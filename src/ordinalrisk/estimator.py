@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routi
 from sklearn.utils.validation import _check_method_params, check_is_fitted, column_or_1d
 
 from ordinalrisk.calibration.guarantees import Guarantee
+from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.controller import RiskController
 from ordinalrisk.inputs.arrays import to_numpy
 from ordinalrisk.inputs.labels import Classes, as_classes, class_indices, ordered_categories, resolve_classes
@@ -423,21 +425,9 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 f"There must be at least two classes to choose from; got only one class: {classes.tolist()}."
             )
         seeded = self.delta is not None and self.random_state is not None
-        controller = RiskController(
-            self.loss,
-            self.alpha,
-            self.growth,
-            classes,
-            delta=self.delta,
-            confidence_bound=self.confidence_bound,
-            condition_on=self.condition_on,
-            randomize=self.randomize,
-            pool_classes=self.pool_classes,
-            exempt_classes=self.exempt_classes,
-            random_state=int(random.randint(2**31)) if seeded else None,
-            relative=self.relative,
-            check=self.check,
-        )
+        options = {field.name: getattr(self, field.name) for field in fields(Spec)}
+        options |= {"classes": classes, "random_state": int(random.randint(2**31)) if seeded else None}
+        controller = RiskController(**options, check=self.check)
         controller.spec.require_alpha(classes)
         return controller
 
