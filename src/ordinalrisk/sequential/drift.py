@@ -94,6 +94,12 @@ class ScoreDrift(Watch):
 
     All rows are compared together: if the calibration has groups, a new mix of groups is a drift too.
 
+    The uncertainty does not depend on the order of the columns. So columns in another order are an error if
+    they have names, and not seen without: compare the shares of the most probable labels as well.
+
+    If rows come from clusters, such as patients, calibrate on one row of each, drawn at random, and compare
+    one row of each new cluster, drawn at random: such rows are exchangeable one by one.
+
     Uncertainties are compared in narrow bins: 64 for each halving, down to 2^-16.
 
     References
@@ -125,7 +131,12 @@ class ScoreDrift(Watch):
         if calibration is None:
             raise ValueError("ScoreDrift needs a calibrated RiskController; call calibrate(proba, y) first.")
         if why := why_not_compared(calibration):
-            raise ValueError(f"The scores of this calibration can't be compared: {why}.")
+            remedy = (
+                " Calibrate on one row of each cluster, drawn at random, and compare one row of each new one."
+                if calibration.unit == "cluster"
+                else ""
+            )
+            raise ValueError(f"The scores of this calibration can't be compared: {why}.{remedy}")
         seed = secrets.randbits(_SEED_BITS) if random_state is None else checked_seed(random_state)
         self._begin(calibration.classes, calibration.score_counts, calibration.data_blake3, delta, seed)
 
