@@ -115,7 +115,8 @@ class ScoreDrift(Watch):
     >>> from ordinalrisk import RiskController
     >>> rng = np.random.default_rng(0)
     >>> proba = rng.dirichlet([8, 2, 1], 1500)
-    >>> controller = RiskController(alpha=0.2).calibrate(proba[:500], [0, 0, 0, 1, 2] * 100)
+    >>> y = [rng.choice(3, p=p) for p in proba[:500]]
+    >>> controller = RiskController(alpha=0.2, condition_on="label").calibrate(proba[:500], y)
     >>> drift = ScoreDrift(controller, delta=0.01, random_state=0)
     >>> drift.update(proba[500:])
     False
