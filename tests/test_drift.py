@@ -81,6 +81,39 @@ def test_a_fixed_set_of_calibration_rows_would_break_the_promise(monkeypatch):
     assert share > delta + 3 * math.sqrt(delta * (1 - delta) / streams)
 
 
+def test_one_row_of_each_cluster_keeps_the_promise_and_all_rows_break_it():
+    """Rows of a cluster are alike, so bets on all of them win or lose together."""
+    delta, streams = 0.2, 150
+    raised = {"one row": 0, "all rows": 0}
+    for seed in range(streams):
+        rng = np.random.default_rng(seed)
+        controller, (new, _) = calibrated(rng, 60), draw(rng, 120)
+        for name, times in zip(raised, (1, 5), strict=True):
+            drift = ScoreDrift(controller, delta, random_state=seed)
+            raised[name] += drift.update(np.repeat(new, times, axis=0))
+    rare = delta + 3 * math.sqrt(delta * (1 - delta) / streams)
+    assert raised["one row"] / streams <= rare < raised["all rows"] / streams
+
+
+def test_columns_in_another_order_are_refused_by_their_names():
+    """Without names they are not seen: the largest probability is the same in another place."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    proba, y = draw(rng, 200)
+    controller = RiskController(alpha=0.2, classes=CLASSES).calibrate(proba, [CLASSES[k] for k in y])
+    drift, same = (ScoreDrift(controller, random_state=0) for _ in range(2))
+    new = draw(rng, 100)[0]
+    frame = pandas.DataFrame(new, columns=CLASSES)
+    with pytest.raises(
+        ValueError, match=r"The columns of proba are in the order.*but the classes in the order"
+    ):
+        drift.update(frame[CLASSES[::-1]])
+    assert drift.n_rows_ == 0
+    drift.update(new[:, ::-1])
+    same.update(frame)
+    assert state(drift) == state(same)
+
+
 @pytest.mark.parametrize("kind", [LESS_CERTAIN, MORE_CERTAIN], ids=str)
 def test_a_change_of_certainty_is_found_soon(kind):
     rows = alarms(20, 1_000, 0.01, n_rows=150, kind=kind)
@@ -149,7 +182,7 @@ def test_scores_are_compared_wherever_the_calibration_came_from(tmp_path):
     [
         ({"sample_weight": [1.0, 2.0] * 50}, "its rows have weights, since the new ones are expected to"),
         ({"class_ratios": [1, 1, 2]}, "its rows have weights"),
-        ({"clusters": [*range(50)] * 2}, "its rows come from clusters"),
+        ({"clusters": [*range(50)] * 2}, r"come from clusters.* one row of each cluster, drawn at random"),
     ],
     ids=str,
 )

@@ -94,6 +94,12 @@ class ScoreDrift(Watch):
 
     All rows are compared together: if the calibration has groups, a new mix of groups is a drift too.
 
+    The uncertainty does not depend on the order of the columns. So columns in another order are an error if
+    they have names, and not seen without: compare the shares of the most probable labels as well.
+
+    If rows come from clusters, such as patients, calibrate on one row of each, drawn at random, and compare
+    one row of each new cluster, drawn at random: such rows are exchangeable one by one.
+
     Uncertainties are compared in narrow bins: 64 for each halving, down to 2^-16.
 
     References
@@ -109,7 +115,8 @@ class ScoreDrift(Watch):
     >>> from ordinalrisk import RiskController
     >>> rng = np.random.default_rng(0)
     >>> proba = rng.dirichlet([8, 2, 1], 1500)
-    >>> controller = RiskController(alpha=0.2).calibrate(proba[:500], [0, 0, 0, 1, 2] * 100)
+    >>> y = [rng.choice(3, p=p) for p in proba[:500]]
+    >>> controller = RiskController(alpha=0.2, condition_on="label").calibrate(proba[:500], y)
     >>> drift = ScoreDrift(controller, delta=0.01, random_state=0)
     >>> drift.update(proba[500:])
     False
@@ -125,7 +132,12 @@ class ScoreDrift(Watch):
         if calibration is None:
             raise ValueError("ScoreDrift needs a calibrated RiskController; call calibrate(proba, y) first.")
         if why := why_not_compared(calibration):
-            raise ValueError(f"The scores of this calibration can't be compared: {why}.")
+            remedy = (
+                " Calibrate on one row of each cluster, drawn at random, and compare one row of each new one."
+                if calibration.unit == "cluster"
+                else ""
+            )
+            raise ValueError(f"The scores of this calibration can't be compared: {why}.{remedy}")
         seed = secrets.randbits(_SEED_BITS) if random_state is None else checked_seed(random_state)
         self._begin(calibration.classes, calibration.score_counts, calibration.data_blake3, delta, seed)
 
