@@ -339,6 +339,7 @@ def test_a_pickled_summary_has_to_be_merged(kind):
 
 def test_the_state_does_not_grow_with_the_rows(draw, monkeypatch):
     sizes.count_few_rows_at_once(monkeypatch, 65_536)
+    sizes.look_up_few_rows(monkeypatch, 1_000)
     for name in ("plain", "classes", "row weights"):
         kind = made(draw, name)
         lengths = []
