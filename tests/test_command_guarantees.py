@@ -814,7 +814,7 @@ def test_a_monitor_that_is_resumed_is_as_one_that_was_never_interrupted(name, op
         f"No alarm after 200 rows, {new} of them new. The mean loss is {monitor.risk_:.4g}. "
         f"The evidence against an expected loss of at most 0.1 is {monitor.evidence_:.3g}; an alarm needs 20."
         + (
-            " This watches the mean over all rows, not each group or class by itself."
+            " This watches all these rows together, not each group or class by itself."
             if "groups" in extras
             else ""
         )

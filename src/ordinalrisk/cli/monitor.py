@@ -115,7 +115,7 @@ def monitor(
         warn_of_uncertified(n_uncertified, sum(file.n_rows for file in rows.files))
     sentences = _in_words(watch, before, unit)
     if not controller.calibration_.strata.is_one:
-        sentences.append("This watches the mean over all rows, not each group or class by itself.")
+        sentences.append("This watches all these rows together, not each group or class by itself.")
     states.finish(console, "monitor", watch, sentences, _facts(watch, before, unit), written)
 
 
