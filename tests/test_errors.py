@@ -21,6 +21,7 @@ from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk import CostTableLoss, DivergenceLoss, IntervalSet, RiskController, WeightedLoss
+from ordinalrisk.growth import GrowthRule
 
 pytestmark = UNCHECKED
 
@@ -1068,7 +1069,7 @@ def test_costs_beyond_floats_are_refused(draw):
 
 def test_the_base_of_the_growth_rules_is_none():
     with pytest.raises(ValueError, match="use one of"):
-        orisk.growth.GrowthRule()
+        GrowthRule()
 
 
 def test_labels_that_are_lists_are_refused(draw):
