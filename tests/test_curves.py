@@ -10,7 +10,7 @@ import torch
 from devices import DEVICE, sort_few_at_once
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import GROWTH_RULES, LOSSES, calibration_sets, exact_losses
+from strategies import GROWTH_RULES, LOSSES, calibration_sets, exact_losses, for_every_loss_and_rule
 from test_cost_table import losses_for, slow_table
 
 import ordinalrisk as orisk
@@ -139,15 +139,6 @@ def test_a_curve_has_the_same_answers_before_and_after_it_is_sorted():
 
 
 # the steps of each row are exact, and those of all rows together are what kernels find
-
-
-every_rule = pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)
-every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
-
-
-def for_every_loss_and_rule(test):
-    """All rules for a loss, one after the other: its cost tables are made once."""
-    return every_rule(every_loss(test))
 
 
 def rows_of(loss, growth, data):

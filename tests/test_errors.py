@@ -1,7 +1,6 @@
 """What bad input gets: an error that says what is wrong, where, and what to do."""
 
 import copy
-import hashlib
 import json
 import math
 import warnings
@@ -14,6 +13,7 @@ import polars as pl
 import pytest
 from command import succeeds
 from rows_in_parts import calibrate_in_parts
+from saved_documents import with_digests
 from sizes import search_few_steps
 from sklearn.exceptions import NotFittedError
 from strategies import RULE_NAMES
@@ -595,17 +595,6 @@ def saved(draw, tmp_path):
 
 def refusal(field):
     return rf"saved\.json can't be loaded: field '{field}' .*Nothing was loaded"
-
-
-def with_digests(document):
-    """The document with digests that are right again, as a careful forger would leave it."""
-    canonical = {
-        field: json.dumps(document[field], sort_keys=True, separators=(",", ":"))
-        for field in document["digests"]
-    }
-    return document | {
-        "digests": {field: hashlib.sha256(text.encode()).hexdigest() for field, text in canonical.items()}
-    }
 
 
 def changed_values(value):

@@ -14,6 +14,7 @@ import torch
 from blake3 import blake3
 from devices import DEVICE, HAS_GPU, copy_few_bytes_at_once, use_wide_blocks
 from effort import PATIENCE, in_little_memory
+from fingerprints import fingerprint
 
 from ordinalrisk import RiskController
 
@@ -34,10 +35,6 @@ def rows(n_rows, n_classes=3, number_type=np.float64):
     rng = np.random.default_rng(n_rows)
     proba = rng.multinomial(16, np.full(n_classes, 1 / n_classes), n_rows) / 16
     return proba.astype(number_type), proba.argmax(axis=1)
-
-
-def fingerprint(proba, labels):
-    return RiskController(alpha=0.2, classes=range(proba.shape[1])).calibrate(proba, labels).data_blake3_
 
 
 def defined(proba, labels, name=None, label_type="B"):

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 import torch
 from effort import in_little_memory
-from strategies import RULE_NAMES
+from strategies import RULE_NAMES, labels_drawn
 from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
@@ -29,8 +29,7 @@ def dyadic_rows(n=N, seed=0):
     """Rows of multiples of 1/32: exact in every floating-point type, and they sum to 1 exactly."""
     rng = np.random.default_rng(seed)
     proba = rng.multinomial(32, rng.dirichlet(np.ones(K), n)) / 32
-    labels = (proba.cumsum(axis=1)[:, :-1] < rng.random((n, 1))).sum(axis=1)
-    return proba, labels
+    return proba, labels_drawn(proba, rng)
 
 
 PROBA, Y = dyadic_rows()

@@ -23,7 +23,16 @@ import pytest
 from effort import PATIENCE, in_little_memory, wait_until
 from guarded_memory import guarded
 from hypothesis import given, settings
-from strategies import GROWTH_RULES, LOSSES, PROBABILITIES, RULE_NAMES, as_rule, calibration_sets, ends_of
+from strategies import (
+    GROWTH_RULES,
+    LOSSES,
+    PROBABILITIES,
+    RULE_NAMES,
+    as_rule,
+    calibration_sets,
+    ends_of,
+    for_every_loss_and_rule,
+)
 from test_cost_table import losses_for, slow_table
 from unchecked import UNCHECKED
 
@@ -88,8 +97,7 @@ def assert_kernels_agree(proba, y, loss, growth, given_points=None, backend=cpu)
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)
-@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+@for_every_loss_and_rule
 @settings(max_examples=5)
 @given(data=calibration_sets(max_rows=5, max_classes=60))
 def test_compiled_equals_reference(loss, growth, data):
@@ -98,8 +106,7 @@ def test_compiled_equals_reference(loss, growth, data):
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)
-@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+@for_every_loss_and_rule
 @settings(max_examples=6)
 @given(data=calibration_sets())
 def test_levels_lie_in_the_range_that_the_rule_states(loss, growth, data):
@@ -770,8 +777,7 @@ def kernels(request, monkeypatch):
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)
-@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+@for_every_loss_and_rule
 @settings(max_examples=2)
 @given(data=calibration_sets(max_rows=5, max_classes=60))
 def test_numpy_equals_the_reference(loss, growth, data):

@@ -16,6 +16,7 @@ from command import run, succeeds
 from effort import quickly
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import labels_drawn
 from test_errors import with_digests
 
 from ordinalrisk import (
@@ -220,7 +221,7 @@ def calibrations(tmp_path):
     """Saved calibrations as documents: an expectation, a binomial bound, a betting bound."""
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.ones(4), 300)
-    y = (proba.cumsum(axis=1)[:, :-1] < rng.random((300, 1))).sum(axis=1)
+    y = labels_drawn(proba, rng)
     kinds = {
         "expectation": RiskController(DivergenceLoss(), 0.1),
         "binomial": RiskController("coverage", 0.2, delta=0.1),
