@@ -2,8 +2,6 @@
 
 import ast
 import re
-import subprocess
-import sys
 import textwrap
 from contextlib import suppress
 from itertools import combinations
@@ -246,26 +244,6 @@ def test_calibrations_never_see_probabilities():
         "inputs/numbers.py",
         "growth/kernels/library.py",  # bets are in C, too
     }
-
-
-def printed(code):
-    """What a new process prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys; {code}"], capture_output=True, text=True, check=True
-    )
-    return done.stdout.split()
-
-
-def test_the_import_is_light():
-    wanted = "name.partition('.')[0] in {'ordinalrisk', 'numpy'}"
-    assert printed(f"import ordinalrisk; print(*[name for name in sys.modules if {wanted}])") == [
-        "ordinalrisk"
-    ]
-
-
-def test_a_controller_needs_no_extra():
-    extras = {"torch", "triton", "dask", "distributed", "pyarrow", "fsspec", "matplotlib", "jinja2", "plotly"}
-    assert printed(f"from ordinalrisk import RiskController; print(*{extras} & sys.modules.keys())") == []
 
 
 def test_the_diagram_draws_every_room_and_arrow():
