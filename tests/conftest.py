@@ -51,6 +51,16 @@ def cluster(running):
     return running.scheduler_address
 
 
+@pytest.fixture(scope="module")
+def client():
+    """A cluster of one process, which nobody uses without naming it."""
+    from distributed import Client
+    from worker_processes import local_cluster
+
+    with local_cluster(1) as cluster, Client(cluster.scheduler_address, set_as_default=False) as client:
+        yield client
+
+
 @pytest.fixture(autouse=True)
 def same_seeds(monkeypatch):
     """Seeds that a calibration draws for itself are 0, 1, 2, ... in every test."""
