@@ -20,7 +20,7 @@ from strategies import (
     for_every_loss,
     for_every_rule,
 )
-from unchecked import UNCHECKED
+from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk import RiskController, alpha_for_singletons, alpha_for_size
@@ -98,7 +98,7 @@ def test_it_is_the_least_risk_of_all_thresholds_that_keep_the_size(loss, growth,
     assert [chosen_or_none(controller, new, size)] == enumerated(controller, proba, y, new, [size])
 
 
-@pytest.mark.filterwarnings("ignore:.*needs at least.*calibration rows")
+@FEW
 @for_every_rule
 @for_every_loss
 @settings(max_examples=4)

@@ -545,7 +545,7 @@ def test_too_few_rows_give_full_sets_and_a_warning_with_the_number_needed(
     message = (
         rf"needs at least {needed} calibration rows .* bounded by {bound}; got {needed - 1}, .*full scale"
     )
-    with pytest.warns(UserWarning, match=message) as caught:
+    with pytest.warns(orisk.TooFewRowsWarning, match=message) as caught:
         controller.calibrate(proba[:-1], y[:-1])
     assert [warning.filename for warning in caught] == [__file__]
     assert controller.threshold_ == -math.inf
@@ -557,7 +557,7 @@ def test_too_few_rows_give_full_sets_and_a_warning_with_the_number_needed(
 def test_too_few_rows_for_another_alpha_are_warned_of(calibrated, draw):
     proba, _ = draw(10, 4)
     with pytest.warns(
-        UserWarning, match=r"alpha=0\.005 needs at least 199 .*; got 100, .*full scale"
+        orisk.TooFewRowsWarning, match=r"alpha=0\.005 needs at least 199 .*; got 100, .*full scale"
     ) as caught:
         sets = calibrated.predict_set(proba, alpha=0.005)
     assert [warning.filename for warning in caught] == [__file__]

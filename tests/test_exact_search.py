@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rows_in_parts import WatchedParts, calibrate_in_parts, cut_up, finished
 from sizes import search_few_steps
 from strategies import GROWTH_RULES, LOSSES, PROBABILITIES, labels_drawn
-from unchecked import UNCHECKED
+from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk import PaperGrowth, RiskController, WeightedLoss
@@ -29,7 +29,7 @@ from ordinalrisk.inputs.batch import Batch, merge_all
 from ordinalrisk.losses.cost_table import CostTable
 
 SHARES = [Fraction(1, 50), Fraction(1, 8), Fraction(2, 5)]  # of the largest loss, as alphas
-pytestmark = [pytest.mark.filterwarnings("ignore:.*needs at least"), UNCHECKED]
+pytestmark = [FEW, UNCHECKED]
 
 
 @st.composite
@@ -151,7 +151,6 @@ OPTIONS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:There are too few rows of")
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @settings(max_examples=4)
 @given(

@@ -14,13 +14,13 @@ from strategies import (
     for_every_rule,
     shares,
 )
-from unchecked import UNCHECKED
+from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk import RiskController, metrics
 from reproduction.fixed_rows import FixedRows
 
-pytestmark = [pytest.mark.filterwarnings("ignore:.*needs at least.*calibration rows"), UNCHECKED]
+pytestmark = [FEW, UNCHECKED]
 
 
 def in_tenths(n_rows, n_classes, seed=0):

@@ -8,19 +8,14 @@ import numpy as np
 import pytest
 from options import BOUNDS
 from strategies import LOSSES, RULE_NAMES, exact_losses, labels_drawn
-from unchecked import UNCHECKED
+from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
 
 pytestmark = [
-    pytest.mark.filterwarnings(
-        "ignore:.*needs .*calibration",
-        "ignore:There are too few",
-        "ignore:.*weights so large",
-        "ignore:The weights of",
-        "ignore:delta=.*keeps alpha",
-    ),
+    FEW,
     UNCHECKED,
+    pytest.mark.filterwarnings("ignore:.*weights so large", "ignore:delta=.*keeps alpha"),
 ]
 K = 5
 SHARE = Fraction(13, 100)  # of the largest loss

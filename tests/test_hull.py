@@ -3,15 +3,14 @@
 import math
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import GROWTH_RULES, LOSSES, calibration_sets, for_every_loss_and_rule
-from unchecked import UNCHECKED
+from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
 
-pytestmark = [pytest.mark.filterwarnings("ignore:.*needs at least", "ignore:There are too few"), UNCHECKED]
+pytestmark = [FEW, UNCHECKED]
 
 
 def calibrated(loss, growth, data, seed, **options):

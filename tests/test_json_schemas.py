@@ -14,12 +14,12 @@ from saved_documents import with_digests
 from sizes import search_few_steps
 from strategies import GROWTH_RULES
 from strategies import LOSSES as LAWS
-from unchecked import UNCHECKED
+from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk.saving.json_schemas import json_schema
 
-pytestmark = [pytest.mark.filterwarnings("ignore:(There are too few|alpha=.* needs at least)"), UNCHECKED]
+pytestmark = [FEW, UNCHECKED]
 
 K = 4
 KINDS = {

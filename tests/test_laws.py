@@ -18,13 +18,13 @@ from strategies import (
     for_every_rule,
     shares,
 )
-from unchecked import UNCHECKED
+from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
 
 pytestmark = [
     UNCHECKED,
-    pytest.mark.filterwarnings("ignore:.*needs at least.*calibration rows"),
+    FEW,
     pytest.mark.no_cover,  # what so many examples run is run by others, and takes twice as long if measured
 ]
 

@@ -21,7 +21,7 @@ import sizes
 from fingerprints import fingerprint, of_parts
 from scipy.stats import binomtest
 from strategies import RULE_NAMES, as_loss, exact_losses
-from unchecked import UNCHECKED
+from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk import metrics
@@ -29,7 +29,7 @@ from ordinalrisk.report import ReportSummary, render, summarise, write_report
 
 pytestmark = [
     UNCHECKED,
-    pytest.mark.filterwarnings("ignore:alpha=.* needs at least:UserWarning"),
+    FEW,
     pytest.mark.usefixtures("few_stops"),
 ]
 
