@@ -192,7 +192,7 @@ def test_each_row_has_its_own_loss_at_each_threshold(loss, growth, data):
 def test_joined_batches_are_all_rows(data, cut):
     _, y = data
     whole, levels, costs = rows_of(LOSSES["table"], GROWTH_RULES[1], data)
-    joined = UnitSteps.joined(
+    joined = UnitSteps.concatenated(
         [UnitSteps.of_rows(levels[part], y[part], costs) for part in (slice(cut), slice(cut, None))]
     )
     assert joined.n_units == whole.n_units
