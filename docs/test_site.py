@@ -14,6 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from browser import running_chromium
+from effort import PATIENCE
 
 SITE = Path(os.environ.get("ORDINALRISK_SITE", Path(__file__).parent / "_build" / "html"))
 PAGES = sorted(
@@ -123,6 +124,7 @@ def browser():
 @pytest.mark.parametrize("width", [1280, 390])
 def test_pages_in_a_browser(browser, width, scheme):
     context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    context.set_default_timeout(1000 * PATIENCE)
     tab = context.new_page()
     complaints = []
     tab.on(

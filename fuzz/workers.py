@@ -20,7 +20,7 @@ import ordinalrisk
 
 LIBRARY = Path(ordinalrisk.__file__).parent
 SECONDS_OF_WORK = 5
-SECONDS_OF_WAITING = 120
+SECONDS_OF_WAITING = 600
 BYTES = 2 << 30
 
 

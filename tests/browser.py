@@ -29,7 +29,8 @@ def running_chromium() -> Iterator["Browser"]:  # noqa: F821
     if path is None:
         pytest.skip("no Chromium: set ORDINALRISK_CHROMIUM to the path of one")
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        arguments = ["--no-sandbox", "--disable-gpu"]
+        browser = driver.chromium.launch(executable_path=path, args=arguments, timeout=1000 * PATIENCE)
         yield browser
         browser.close()
 

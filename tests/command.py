@@ -6,22 +6,13 @@ import sys
 from pathlib import Path
 
 import typer
-from effort import PATIENCE
+from sizes import TIDY_UP_PATIENTLY
 from typer.testing import CliRunner
 
 from ordinalrisk.cli import app
 
 INSTALLED = Path(sys.executable).with_name("ordinalrisk")
-PATIENT = [
-    sys.executable,
-    "-c",
-    f"""
-from ordinalrisk.files import interrupting
-interrupting._SECONDS_TO_TIDY_UP = {PATIENCE}
-from ordinalrisk.__main__ import run
-run()
-""",
-]
+PATIENT = [sys.executable, "-c", f"{TIDY_UP_PATIENTLY}\nfrom ordinalrisk.__main__ import run\nrun()"]
 """The command, which takes as long to tidy up as it needs, however busy the machine is."""
 NOT_A_TERMINAL = {"COLUMNS": "80", "FORCE_COLOR": None, "TTY_COMPATIBLE": None}
 APP = typer.main.get_command(app)

@@ -25,10 +25,11 @@ typer.testing._get_command = cache(typer.testing._get_command)
 
 def draw_rows(n_rows=300, n_classes=5, seed=0):
     """Rows of class probabilities, and labels drawn from them."""
+    from strategies import labels_drawn
+
     rng = np.random.default_rng(seed)
     proba = rng.dirichlet(np.ones(n_classes), size=n_rows)
-    labels = (proba.cumsum(axis=1)[:, :-1] < rng.random((n_rows, 1))).sum(axis=1)
-    return proba, labels
+    return proba, labels_drawn(proba, rng)
 
 
 @pytest.fixture(scope="session")
@@ -48,6 +49,16 @@ def here(tmp_path, monkeypatch):
 def cluster(running):
     """The address of the cluster that a file of tests has."""
     return running.scheduler_address
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A cluster of one process, which nobody uses without naming it."""
+    from distributed import Client
+    from worker_processes import local_cluster
+
+    with local_cluster(1) as cluster, Client(cluster.scheduler_address, set_as_default=False) as client:
+        yield client
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,9 @@
-"""Sizes at which the library cuts its work, made small: few rows take every branch, and take little time."""
+"""Sizes at which the library cuts its work, made small: few rows take every branch, and take little time.
+
+One time is made long: that in which a command must have tidied up.
+"""
+
+from effort import PATIENCE
 
 from ordinalrisk.curves import bracketing
 from ordinalrisk.evaluation import outcomes, striking
@@ -8,6 +13,11 @@ from ordinalrisk.report import facts, lookup, rows, stops
 STEPS = {"KEPT_WHOLE": 20, "SAMPLED": 30, "SAMPLED_OF_STRATUM": 8, "MOST_SENT": 15}
 """So few steps that a search among some hundreds takes every branch."""
 FEW = {"MOST_STOPS": 9, "MOST_STOPS_BY_ROW": 9, "FEWEST_STOPS": 2, "_FEWEST_STOPS_BY_ROW": 2}
+TIDY_UP_PATIENTLY = f"""
+from ordinalrisk.files import interrupting
+interrupting._SECONDS_TO_TIDY_UP = {PATIENCE}
+"""
+"""For a process on a busy machine, which may need more than users would wait."""
 USUAL = {name: getattr(stops, name) for name in FEW}
 
 

@@ -4,6 +4,7 @@ from fractions import Fraction
 from functools import cache
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 import ordinalrisk as orisk
@@ -46,6 +47,26 @@ _LOSSES = {
     "table": lambda K: orisk.CostTableLoss(_any_table(K), normalize=False),
 }
 LOSSES = {name: cache(loss) for name, loss in _LOSSES.items()}
+
+for_every_rule = pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)
+for_every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+
+
+def for_every_loss_and_rule(test):
+    """All rules for a loss, one after the other: its cost tables are made once."""
+    return for_every_rule(for_every_loss(test))
+
+
+def labels_drawn(proba, rng):
+    """A label for each row, drawn from its probabilities."""
+    return (proba.astype(float).cumsum(axis=1)[:, :-1] < rng.random((len(proba), 1))).sum(axis=1)
+
+
+def interval_rows(n=500, n_classes=5, seed=0):
+    """Random labels and intervals; the last class has no rows."""
+    rng = np.random.default_rng(seed)
+    ends = np.sort(rng.integers(0, n_classes, (n, 2)), axis=1)
+    return rng.integers(0, n_classes - 1, n), orisk.IntervalSet(ends[:, 0], ends[:, 1], range(n_classes))
 
 
 def _uniform(rng, n, K):

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from rows_in_parts import calibrate_in_parts
 from sizes import search_few_steps
-from unchecked import UNCHECKED
+from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk import CostTableLoss, DivergenceLoss, RiskController, WeightedLoss
@@ -303,7 +303,7 @@ def test_the_file_has_the_fingerprint_of_the_data(document, controller):
 
 
 @pytest.mark.parametrize("alpha", [0.9, 0.001])
-@pytest.mark.filterwarnings("ignore:.*needs at least")
+@FEW
 def test_infinite_thresholds_are_written_as_text(draw, tmp_path, alpha):
     path = tmp_path / "file.json"
     calibrated(draw, alpha=alpha).save(path)
@@ -485,7 +485,7 @@ WINDOWED = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:.*needs at least")
+@FEW
 @pytest.mark.parametrize("options", WINDOWED.values(), ids=WINDOWED)
 def test_a_curve_in_windows_is_the_same_again(draw, tmp_path, monkeypatch, options):
     controller = in_windows(draw, monkeypatch, **options)

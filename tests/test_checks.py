@@ -13,35 +13,28 @@ from command import succeeds
 from devices import DEVICE
 from populations import survey
 from sklearn.linear_model import LogisticRegression
+from strategies import labels_drawn
 
 import ordinalrisk as orisk
 from benchmarks.check_false_alarms import alarms
 from ordinalrisk import CalibrationWarning, RiskController, WeightedLoss, jobs, metrics
+from ordinalrisk.probabilities import softmax
 
 K = 5
 COLUMNS = [f"p{k}" for k in range(K)]
 
 
-def softmax(logits):
-    e = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
-
-
-def drawn(proba, rng):
-    return (proba.cumsum(axis=1)[:, :-1] < rng.random((len(proba), 1))).sum(axis=1)
-
-
 def good_rows(n=600, seed=0):
     rng = np.random.default_rng(seed)
     proba = softmax(-((np.arange(K) - rng.normal(2, 1.8, n)[:, None]) ** 2) / 2)
-    return proba, drawn(proba, rng)
+    return proba, labels_drawn(proba, rng)
 
 
 def vague_rows(n=3_000, shares=(0.03, 0.07, 0.2, 0.4, 0.3), seed=0):
     """Survey data: right scores that know little, and a rare class."""
     rng = np.random.default_rng(seed)
     proba = softmax(np.log(shares) + np.outer(rng.normal(0, 1, n), np.arange(K) - 2) / 2)
-    return proba, drawn(proba, rng)
+    return proba, labels_drawn(proba, rng)
 
 
 def said(call):
@@ -457,7 +450,7 @@ def test_two_classes_are_checked():
 def test_many_classes_are_checked():
     rng = np.random.default_rng(0)
     proba = softmax(-((np.arange(40) - rng.uniform(0, 40, 800)[:, None]) ** 2) / 20)
-    y = drawn(proba, rng)
+    y = labels_drawn(proba, rng)
     assert said(calibrated(proba, y)) == []
     (sentences,) = said(calibrated(proba[:, ::-1], y))
     assert "put them into the order of the classes" in sentences

@@ -12,8 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
-from strategies import GROWTH_RULES, LOSSES, calibration_sets, ends_of, exact_losses
-from unchecked import UNCHECKED
+from strategies import (
+    LOSSES,
+    calibration_sets,
+    ends_of,
+    exact_losses,
+    for_every_loss,
+    for_every_rule,
+)
+from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk import RiskController, alpha_for_singletons, alpha_for_size
@@ -21,8 +28,6 @@ from ordinalrisk import RiskController, alpha_for_singletons, alpha_for_size
 pytestmark = UNCHECKED
 
 TINY = Fraction(1, 10**12)
-for_every_rule = pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)
-for_every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
 sizes = st.integers(0, 12).map(lambda twelfths: Fraction(twelfths, 12))  # shares of the way from 1 to K
 
 
@@ -93,7 +98,7 @@ def test_it_is_the_least_risk_of_all_thresholds_that_keep_the_size(loss, growth,
     assert [chosen_or_none(controller, new, size)] == enumerated(controller, proba, y, new, [size])
 
 
-@pytest.mark.filterwarnings("ignore:.*needs at least.*calibration rows")
+@FEW
 @for_every_rule
 @for_every_loss
 @settings(max_examples=4)

@@ -115,10 +115,3 @@ def test_version(command):
     result = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
     assert result.stdout == f"ordinalrisk {ordinalrisk.__version__}\n"
     assert result.stderr == ""
-
-
-def test_importing_the_command_line_is_light():
-    heavy = {"PIL", "matplotlib", "numpy", "pandas", "rich", "sklearn", "torch"}
-    code = f"import sys, ordinalrisk.cli; print(sorted({heavy} & sys.modules.keys()))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout == "[]\n"

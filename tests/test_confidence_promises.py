@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy.stats import binom
-from unchecked import UNCHECKED
+from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk.shift import accepted_rows
@@ -162,7 +162,7 @@ def test_each_alpha_has_its_own_confidence_and_all_together_have_less(population
 
 @pytest.mark.parametrize("population", [TwoClasses(), ThreeClasses()], ids=lambda p: p.loss)
 @pytest.mark.parametrize("n", [200, 1_000])
-@pytest.mark.filterwarnings("ignore:alpha=.* needs at least")
+@FEW
 def test_dkw_keeps_every_alpha_at_once(population, n):
     alphas = [round(0.01 * i, 2) for i in range(3, 40)]
     failed = (

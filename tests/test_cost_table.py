@@ -1,6 +1,5 @@
-"""Cost tables: exact numbers, the gains that kernels read, and how many are kept."""
+"""Cost tables are the formulas of the losses in rationals, also for a thousand classes."""
 
-import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -8,10 +7,7 @@ import numpy as np
 import pytest
 from effort import quickly
 
-from ordinalrisk import CostTableLoss, DivergenceLoss, WeightedLoss
-from ordinalrisk.losses import cost_table as cost_tables
-from ordinalrisk.losses.cost_table import CostTable
-from ordinalrisk.selection.coverage_weights import _gains
+from ordinalrisk import CostTableLoss, DivergenceLoss, RiskController, WeightedLoss
 
 HALF = Fraction(1, 2)
 
@@ -73,27 +69,10 @@ def losses_for(K):
 @pytest.mark.parametrize("K", [2, 3, 8])
 def test_tables_are_those_of_the_slow_definition_bit_for_bit(K):
     for loss in losses_for(K):
-        table, costs = slow_table(loss, K), CostTable.of(loss, K)
-        assert [list(row) for row in costs.exact] == table
-        per_unit = math.lcm(*(cost.denominator for row in table for cost in row))
-        assert (costs.unit, costs.bound) == (Fraction(1, per_unit), max(map(max, table)))
-        assert costs.units.tolist() == [[cost * per_unit for cost in row] for row in table]
-        assert (costs.units.dtype == object) == (max(map(max, costs.units.tolist())) >= 2**62)
-        assert costs.values.tolist() == [[float(cost) for cost in row] for row in table]
-        left, right = np.zeros((K, K)), np.zeros((K, K))
-        for j in range(K):
-            for i in range(j + 1) if j < K - 1 else ():
-                left[j, i] = float(table[i][j + 1] - table[i][j])
-            for i in range(j, K) if j > 0 else ():
-                right[j, i] = float(table[i][j - 1] - table[i][j])
-        gains = costs.gains
-        assert gains.left.tobytes() == left.tobytes()
-        assert gains.right.tobytes() == right.tobytes()
-        assert gains.rank.tolist() == [[sorted(set(row)).index(cost) for cost in row] for row in table]
-        misses = [{cost for k, cost in enumerate(row) if k != y} for y, row in enumerate(table)]
-        assert gains.weighted == all(len(costs) == 1 for costs in misses)
-        weights = [float(*costs) for costs in misses] if gains.weighted else [1.0] * K
-        assert gains.mode_weights.tolist() == weights
+        table = slow_table(loss, K)
+        assert [list(row) for row in loss.exact_costs(K)] == table
+        assert loss.bound(K) == max(map(max, table))
+        assert loss.cost_table(K).tolist() == [[float(cost) for cost in row] for row in table]
 
 
 UNEVEN = np.random.default_rng(0).random(1_000).cumsum()
@@ -116,31 +95,7 @@ THOUSANDS = {
 
 @pytest.mark.parametrize("loss", THOUSANDS)
 def test_a_thousand_classes_take_no_time(loss):
-    with quickly(20):  # seven at most are measured
-        assert CostTable(THOUSANDS[loss]().whole_costs(1_000)).gains.bound > 0
-
-
-def test_the_tables_that_are_kept_take_bounded_memory():
-    size = cost_tables._CACHED_BYTES
-    for n in range(2, 300, 6):
-        for loss in (DivergenceLoss(under=n), WeightedLoss()):
-            first = CostTable.of(loss, n % 100 + 50)
-            assert CostTable.of(loss, n % 100 + 50) is first
-        assert sum(table.n_bytes for table in cost_tables._tables.kept.values()) <= size
-    assert len(cost_tables._tables.kept) > 1
-    assert CostTable.of(WeightedLoss(), 1_300) is CostTable.of(WeightedLoss(), 1_300)  # larger than all
-    assert len(cost_tables._tables.kept) == 1
-
-
-def test_the_unit_divides_every_cost():
-    table = CostTable.of(WeightedLoss([Fraction(1, 6), Fraction(1, 10), 1]), 3)
-    assert table.unit == Fraction(1, 30)
-    assert table.units.tolist() == [[0, 5, 5], [3, 0, 3], [30, 30, 0]]
-
-
-def test_gains_are_those_of_the_loss():
-    weights = [0.5, 0.0, 3.25, 7.0]
-    exact = CostTable.of(WeightedLoss(weights, normalize=False), 4).gains
-    for name, value in _gains(weights)._asdict().items():
-        if name != "rank":  # of a class without weight all costs are equal, which levels do not ask
-            np.testing.assert_array_equal(value, getattr(exact, name), err_msg=name)
+    with quickly(300):  # ninety at most are measured
+        loss = THOUSANDS[loss]()
+        controller = RiskController(loss, loss.bound(1_000) / 2, check=False)
+        assert controller.calibrate(np.full((2, 1_000), 1e-3), [0, 999]).n_rows_ == 2

@@ -10,7 +10,8 @@ import torch
 from devices import DEVICE, sort_few_at_once
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import GROWTH_RULES, LOSSES, calibration_sets, exact_losses
+from strategies import GROWTH_RULES, LOSSES, calibration_sets, exact_losses, for_every_loss_and_rule
+from test_cost_table import losses_for, slow_table
 
 import ordinalrisk as orisk
 from ordinalrisk import RiskCurve
@@ -20,6 +21,7 @@ from ordinalrisk.curves.steps import Steps
 from ordinalrisk.curves.unit_steps import UnitSteps
 from ordinalrisk.curves.windows import NotKnownError, OrderedSteps, Window
 from ordinalrisk.inputs.weights import exact_weights
+from ordinalrisk.losses import cost_table as cost_tables
 from ordinalrisk.losses.cost_table import CostTable, whole_costs
 
 # a threshold by selection is the one that sorting finds
@@ -139,15 +141,6 @@ def test_a_curve_has_the_same_answers_before_and_after_it_is_sorted():
 # the steps of each row are exact, and those of all rows together are what kernels find
 
 
-every_rule = pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)
-every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
-
-
-def for_every_loss_and_rule(test):
-    """All rules for a loss, one after the other: its cost tables are made once."""
-    return every_rule(every_loss(test))
-
-
 def rows_of(loss, growth, data):
     proba, y = data
     costs = CostTable.of(loss(proba.shape[1]), proba.shape[1])
@@ -199,7 +192,7 @@ def test_each_row_has_its_own_loss_at_each_threshold(loss, growth, data):
 def test_joined_batches_are_all_rows(data, cut):
     _, y = data
     whole, levels, costs = rows_of(LOSSES["table"], GROWTH_RULES[1], data)
-    joined = UnitSteps.joined(
+    joined = UnitSteps.concatenated(
         [UnitSteps.of_rows(levels[part], y[part], costs) for part in (slice(cut), slice(cut, None))]
     )
     assert joined.n_units == whole.n_units
@@ -432,3 +425,29 @@ def test_curves_are_equal_if_all_that_is_known_of_them_is():
 def test_a_curve_in_windows_travels():
     known = curve(slice(1, 3), slice(4, 5))
     assert pickle.loads(pickle.dumps(known)) == known
+
+
+# the units in which losses are summed
+
+
+@pytest.mark.parametrize("K", [2, 3, 8])
+def test_units_are_the_largest_that_divide_every_cost(K):
+    for loss in losses_for(K):
+        table, costs = slow_table(loss, K), CostTable.of(loss, K)
+        per_unit = math.lcm(*(cost.denominator for row in table for cost in row))
+        assert costs.unit == Fraction(1, per_unit)
+        assert costs.units.tolist() == [[cost * per_unit for cost in row] for row in table]
+        assert (costs.units.dtype == object) == (max(map(max, costs.units.tolist())) >= 2**62)
+
+
+def test_the_cost_tables_that_are_kept_take_bounded_memory():
+    kept = cost_tables._tables.kept
+    for n in range(2, 300, 6):
+        for loss in (orisk.DivergenceLoss(under=n), orisk.WeightedLoss()):
+            first = CostTable.of(loss, n % 100 + 50)
+            assert CostTable.of(loss, n % 100 + 50) is first
+        assert sum(table.n_bytes for table in kept.values()) <= cost_tables._CACHED_BYTES
+    assert len(kept) > 1
+    loss = orisk.WeightedLoss()
+    assert CostTable.of(loss, 1_300) is CostTable.of(loss, 1_300)  # larger than all
+    assert len(kept) == 1

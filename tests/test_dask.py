@@ -20,7 +20,7 @@ from effort import wait_until
 from rows_in_parts import WatchedParts, finished
 from sizes import search_few_steps
 from strategies import GROWTH_RULES, LOSSES
-from unchecked import UNCHECKED
+from unchecked import FEW, UNCHECKED
 from worker_processes import local_cluster
 
 import ordinalrisk as orisk
@@ -35,7 +35,7 @@ from ordinalrisk.inputs.batch import SummaryGroup
 K, N = 4, 900
 CLASSES = ["none", "mild", "severe", "worst"]
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*needs at least"),
+    FEW,
     UNCHECKED,
     # distributed closes sockets and loops in threads of its own, now and then after the collector saw them
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),

@@ -22,6 +22,7 @@ from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk import RiskController, metrics
+from ordinalrisk.growth import GrowthRule
 
 OF_THE_INTERPRETER = pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 pytestmark = [OF_THE_INTERPRETER, UNCHECKED]
@@ -271,7 +272,7 @@ GROUPS = np.array(["a", "b"])[np.arange(1_500) % 7 // 5]
 def test_strata_are_calibrated_on_the_device(parameters, options, monkeypatch):
     """No levels of all rows come to the host for them."""
     here = RiskController(alpha=0.3, **parameters).calibrate(MANY, Y_MANY, **options)
-    monkeypatch.delattr(orisk.growth.rules.GrowthRule, "row_levels")
+    monkeypatch.delattr(GrowthRule, "row_levels")
     there = RiskController(alpha=0.3, **parameters).calibrate(on(MANY), on(Y_MANY), **options)
     assert there.threshold_ == here.threshold_
     assert there.risk_curve_ == here.risk_curve_

@@ -1,7 +1,6 @@
 """What bad input gets: an error that says what is wrong, where, and what to do."""
 
 import copy
-import hashlib
 import json
 import math
 import warnings
@@ -14,6 +13,7 @@ import polars as pl
 import pytest
 from command import succeeds
 from rows_in_parts import calibrate_in_parts
+from saved_documents import with_digests
 from sizes import search_few_steps
 from sklearn.exceptions import NotFittedError
 from strategies import RULE_NAMES
@@ -21,6 +21,7 @@ from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk import CostTableLoss, DivergenceLoss, IntervalSet, RiskController, WeightedLoss
+from ordinalrisk.growth import GrowthRule
 
 pytestmark = UNCHECKED
 
@@ -544,7 +545,7 @@ def test_too_few_rows_give_full_sets_and_a_warning_with_the_number_needed(
     message = (
         rf"needs at least {needed} calibration rows .* bounded by {bound}; got {needed - 1}, .*full scale"
     )
-    with pytest.warns(UserWarning, match=message) as caught:
+    with pytest.warns(orisk.TooFewRowsWarning, match=message) as caught:
         controller.calibrate(proba[:-1], y[:-1])
     assert [warning.filename for warning in caught] == [__file__]
     assert controller.threshold_ == -math.inf
@@ -556,7 +557,7 @@ def test_too_few_rows_give_full_sets_and_a_warning_with_the_number_needed(
 def test_too_few_rows_for_another_alpha_are_warned_of(calibrated, draw):
     proba, _ = draw(10, 4)
     with pytest.warns(
-        UserWarning, match=r"alpha=0\.005 needs at least 199 .*; got 100, .*full scale"
+        orisk.TooFewRowsWarning, match=r"alpha=0\.005 needs at least 199 .*; got 100, .*full scale"
     ) as caught:
         sets = calibrated.predict_set(proba, alpha=0.005)
     assert [warning.filename for warning in caught] == [__file__]
@@ -594,17 +595,6 @@ def saved(draw, tmp_path):
 
 def refusal(field):
     return rf"saved\.json can't be loaded: field '{field}' .*Nothing was loaded"
-
-
-def with_digests(document):
-    """The document with digests that are right again, as a careful forger would leave it."""
-    canonical = {
-        field: json.dumps(document[field], sort_keys=True, separators=(",", ":"))
-        for field in document["digests"]
-    }
-    return document | {
-        "digests": {field: hashlib.sha256(text.encode()).hexdigest() for field, text in canonical.items()}
-    }
 
 
 def changed_values(value):
@@ -1068,7 +1058,7 @@ def test_costs_beyond_floats_are_refused(draw):
 
 def test_the_base_of_the_growth_rules_is_none():
     with pytest.raises(ValueError, match="use one of"):
-        orisk.growth.GrowthRule()
+        GrowthRule()
 
 
 def test_labels_that_are_lists_are_refused(draw):

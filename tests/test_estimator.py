@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from unchecked import UNCHECKED
+from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk import DivergenceLoss, OrdinalRiskClassifier, RiskController, WeightedLoss
@@ -65,7 +65,7 @@ def numbered_rows(n_rows):
 # scikit-learn's contract
 
 
-@pytest.mark.filterwarnings("ignore:alpha=.* needs at least .* calibration rows")
+@FEW
 @pytest.mark.filterwarnings("ignore:No .* row has the labels")
 @parametrize_with_checks(
     [
@@ -171,7 +171,7 @@ def test_takes_polars_frames():
 
 
 @pytest.mark.parametrize(("size", "n_held_out"), [(0.25, 50), (0.07, 14), (0.9, 180), (1, 1), (30, 30)])
-@pytest.mark.filterwarnings("ignore:alpha=.* needs at least .* calibration rows")
+@FEW
 @pytest.mark.filterwarnings("ignore:No calibration row has the labels")
 def test_every_row_either_trains_or_calibrates(size, n_held_out):
     X, y = numbered_rows(200), np.arange(200) % 4

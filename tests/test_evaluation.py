@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from populations import HEALTH, survey
 from scipy.stats import binom, binomtest, multinomial
-from strategies import as_loss
+from strategies import as_loss, interval_rows
 from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
@@ -304,13 +304,6 @@ PAIRS = ("truth_lower", "truth_upper", "lower_upper")
 COUNTED = (*PAIRS, "covered_sizes")
 
 
-def random_rows(n_rows=300, n_classes=5, seed=0):
-    """Random intervals and labels; the last class has no rows."""
-    rng = np.random.default_rng(seed)
-    ends = np.sort(rng.integers(0, n_classes, (n_rows, 2)), axis=1)
-    return rng.integers(0, n_classes - 1, n_rows), orisk.IntervalSet(ends[:, 0], ends[:, 1], range(n_classes))
-
-
 def each(labels, sets):
     return zip(labels.tolist(), sets.lower_index.tolist(), sets.upper_index.tolist(), strict=True)
 
@@ -325,7 +318,7 @@ EITHER_WAY = pytest.mark.usefixtures("way_of_counting")
 
 @EITHER_WAY
 def test_counts_are_those_of_the_definition():
-    labels, sets = random_rows()
+    labels, sets = interval_rows(300)
     counted = Tally.of(labels, sets)
     held, nearest = np.zeros((2, 5, 5), int)
     pairs = np.zeros((3, 5, 5), int)
@@ -350,7 +343,7 @@ def test_counts_are_those_of_the_definition():
 @EITHER_WAY
 @pytest.mark.parametrize("cuts", [[], [1], [0, 10, 10, 299], range(300)])
 def test_batches_add_up(cuts):
-    labels, sets = random_rows()
+    labels, sets = interval_rows(300)
     whole, added = Tally.of(labels, sets), Tally.empty(5)
     for rows in np.split(np.arange(300), list(cuts)):
         added = added.merge(Tally.of(labels[rows], sets[rows]))
@@ -361,7 +354,7 @@ def test_batches_add_up(cuts):
 @EITHER_WAY
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_the_total_loss_is_exact(loss):
-    labels, sets = random_rows()
+    labels, sets = interval_rows(300)
     table = loss.exact_costs(5)
     total = sum(table[y][min(max(y, lower), upper)] for y, lower, upper in each(labels, sets))
     assert isinstance(total, Fraction)
@@ -371,7 +364,7 @@ def test_the_total_loss_is_exact(loss):
 @EITHER_WAY
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_risk_is_the_mean_of_the_losses(loss):
-    labels, sets = random_rows()
+    labels, sets = interval_rows(300)
     losses = metrics.losses(labels, sets, loss)
     counted = Tally.of(labels, sets)
     assert counted.risk(loss) == pytest.approx(losses.mean(), rel=1e-14)
@@ -381,7 +374,7 @@ def test_risk_is_the_mean_of_the_losses(loss):
 
 @EITHER_WAY
 def test_sizes_and_coverage_of_each_class():
-    labels, sets = random_rows()
+    labels, sets = interval_rows(300)
     counted = Tally.of(labels, sets)
     inside = (sets.lower_index <= labels) & (labels <= sets.upper_index)
     for values, expected in ((counted.class_size(), sets.size), (counted.class_coverage(), inside)):
@@ -407,7 +400,7 @@ def test_no_rows_are_nan():
 @EITHER_WAY
 def test_counts_beyond_32_bits_stay_exact():
     """As of a file with billions of rows."""
-    labels, sets = random_rows()
+    labels, sets = interval_rows(300)
     once = Tally.of(labels, sets)
     many = Tally(*(getattr(once, name) * 10**10 for name in COUNTED))
     loss = orisk.DivergenceLoss(power=0.5)
@@ -420,7 +413,7 @@ def test_counts_beyond_32_bits_stay_exact():
 @EITHER_WAY
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.int64])
 def test_labels_of_few_bytes_do_not_overflow(kind):
-    labels, sets = random_rows(n_classes=120)
+    labels, sets = interval_rows(300, 120)
     expected = Tally.of(labels, sets)
     narrow = Tally.of(labels.astype(kind), sets)
     assert all(np.array_equal(getattr(narrow, name), getattr(expected, name)) for name in COUNTED)
@@ -435,7 +428,7 @@ def close(risk, *expected):
 
 @pytest.mark.parametrize("loss", ["coverage", "divergence"])
 def test_weighted_risks(loss):
-    y, sets = random_rows(250, 4)
+    y, sets = interval_rows(250, 4)
     costs, weights = CostTable.of(as_loss(loss), 4), np.random.default_rng(1).gamma(2, 1, 250)
     each = metrics.losses(y, sets, loss)
     summed = WeightedLosses(1, 2, costs)
@@ -499,7 +492,7 @@ def test_intervals_of_weighted_classes_cover(weights):
 
 
 def test_risks_of_weighted_classes():
-    y, sets = random_rows(250, 4)
+    y, sets = interval_rows(250, 4)
     weights = [Fraction(1), Fraction(1, 2), Fraction(2), Fraction(1)]
     w = np.array([float(weight) for weight in weights])[y]
     tally = Tally.of(y, sets)

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows_in_parts import WatchedParts, calibrate_in_parts, cut_up, finished
 from sizes import search_few_steps
-from strategies import GROWTH_RULES, LOSSES, PROBABILITIES
-from unchecked import UNCHECKED
+from strategies import GROWTH_RULES, LOSSES, PROBABILITIES, labels_drawn
+from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk import PaperGrowth, RiskController, WeightedLoss
@@ -29,7 +29,7 @@ from ordinalrisk.inputs.batch import Batch, merge_all
 from ordinalrisk.losses.cost_table import CostTable
 
 SHARES = [Fraction(1, 50), Fraction(1, 8), Fraction(2, 5)]  # of the largest loss, as alphas
-pytestmark = [pytest.mark.filterwarnings("ignore:.*needs at least"), UNCHECKED]
+pytestmark = [FEW, UNCHECKED]
 
 
 @st.composite
@@ -38,7 +38,7 @@ def rows_to_cut(draw, max_rows=300, probabilities=tuple(PROBABILITIES)):
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n, K = draw(st.integers(30, max_rows)), draw(st.integers(2, 6))
     proba = draw(st.sampled_from(probabilities))(rng, n, K)
-    likely = (proba.cumsum(axis=1)[:, :-1] < rng.random((n, 1))).sum(axis=1)
+    likely = labels_drawn(proba, rng)
     y = likely if draw(st.booleans()) else rng.integers(0, K, n)
     cuts = draw(st.lists(st.integers(0, n), max_size=8))
     return proba, y, cuts
@@ -151,7 +151,6 @@ OPTIONS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:There are too few rows of")
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @settings(max_examples=4)
 @given(
@@ -216,7 +215,7 @@ def arrangements():
     rng = np.random.default_rng(0)
     n = 4_000
     proba = rng.dirichlet(np.ones(5), n)
-    y = (proba.cumsum(axis=1)[:, :-1] < rng.random((n, 1))).sum(axis=1)
+    y = labels_drawn(proba, rng)
     by_level = np.lexsort((proba[:, 0], proba[np.arange(n), y]))
     every_100th = [*range(100, n, 100)]
     ties = rng.dirichlet(np.ones(5), 12)[rng.integers(0, 12, n)]

@@ -1,8 +1,6 @@
 """The pictures show the numbers: every drawn artist is compared with what it was made from."""
 
 import errno
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from itertools import combinations
@@ -471,12 +469,3 @@ def test_demo_has_its_three_pictures():
     for axes in intervals.axes:
         [truth] = axes.lines
         assert truth.get_ydata()[0] < 1.12
-
-
-def test_importing_the_pictures_needs_no_matplotlib():
-    code = (
-        "import sys, reproduction.rule_figures, reproduction.experiment_figures;"
-        "print('matplotlib' in sys.modules)"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout == "False\n"

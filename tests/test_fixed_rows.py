@@ -7,16 +7,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import GROWTH_RULES, LOSSES, calibration_sets, exact_losses, shares
-from unchecked import UNCHECKED
+from strategies import (
+    calibration_sets,
+    exact_losses,
+    for_every_loss,
+    for_every_rule,
+    shares,
+)
+from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk import RiskController, metrics
 from reproduction.fixed_rows import FixedRows
 
-pytestmark = [pytest.mark.filterwarnings("ignore:.*needs at least.*calibration rows"), UNCHECKED]
-for_every_rule = pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)
-for_every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+pytestmark = [FEW, UNCHECKED]
 
 
 def in_tenths(n_rows, n_classes, seed=0):

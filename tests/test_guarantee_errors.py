@@ -24,13 +24,12 @@ from test_guarantee_identities import (
     Y,
     options_of,
 )
-from unchecked import UNCHECKED
+from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
 
 pytestmark = UNCHECKED
 
-FEW = "ignore:There are too few|.*needs at least"
 ALPHAS = dict.fromkeys(range(K), 0.2)
 
 
@@ -198,7 +197,7 @@ def test_a_random_state_is_a_whole_number(seed):
         orisk.RiskController(delta=0.1, random_state=seed)
 
 
-@pytest.mark.filterwarnings(FEW)
+@FEW
 def test_binomial_is_for_weighted_losses_given_each_class():
     loss = orisk.WeightedLoss([1, 1, 2, 3, 4])
     one = orisk.RiskController(
@@ -228,7 +227,7 @@ def test_combining_is_mutual():
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=" ".join)
-@pytest.mark.filterwarnings(FEW)
+@FEW
 @pytest.mark.filterwarnings("ignore:.*weights so large")
 def test_two_options_work_together_or_are_refused_with_what_is_possible(pair):
     at_start, with_rows, with_new = options_of(pair)
@@ -360,7 +359,7 @@ def test_unseen_groups_get_all_labels_and_others_what_they_would(names):
     assert np.array_equal(sets.mask()[~unseen], known.mask()[~unseen])
 
 
-@pytest.mark.filterwarnings(FEW)
+@FEW
 def test_unseen_groups_get_all_labels_given_each_class_too():
     one = orisk.RiskController("divergence", 0.3, condition_on="label").calibrate(PROBA, Y, groups=GROUPS)
     sets = one.predict_set(NEW, groups=["new"] * M, unseen_groups="full")
@@ -385,7 +384,7 @@ def test_a_group_with_too_few_rows_is_named_and_gets_all_labels(options):
     sets = one.predict_set(NEW, groups=["rare", "common"] * (M // 2), **told)
     assert (sets.size[::2] == K).all()
     assert sets.size[1::2].mean() < K
-    with pytest.warns(UserWarning, match="There are too few rows of 'rare', 'common'") as caught:
+    with pytest.warns(orisk.TooFewRowsWarning, match="There are too few rows of 'rare', 'common'") as caught:
         one.predict_set(NEW, groups=["common"] * M, alpha=0.001, **told)
     assert caught[0].filename == __file__
 
@@ -393,7 +392,9 @@ def test_a_group_with_too_few_rows_is_named_and_gets_all_labels(options):
 @pytest.mark.parametrize("loss", ["coverage", "divergence"])
 def test_a_class_with_too_few_rows_is_named_and_always_in_the_set(loss):
     keep = (Y != 3) | (np.cumsum(Y == 3) < 3)
-    with pytest.warns(UserWarning, match="There are too few rows of 3, so every set includes them"):
+    with pytest.warns(
+        orisk.TooFewRowsWarning, match="There are too few rows of 3, so every set includes them"
+    ):
         one = orisk.RiskController(loss, 0.2, condition_on="label").calibrate(PROBA[keep], Y[keep])
     assert [label for label, tau in one.threshold_.items() if tau == -math.inf] == [3]
     sets = one.predict_set(NEW)
@@ -402,20 +403,24 @@ def test_a_class_with_too_few_rows_is_named_and_always_in_the_set(loss):
 
 
 def test_a_class_without_rows_is_always_in_the_set():
-    with pytest.warns(UserWarning, match="There are too few rows of 0, so every set includes them"):
+    with pytest.warns(
+        orisk.TooFewRowsWarning, match="There are too few rows of 0, so every set includes them"
+    ):
         one = orisk.RiskController(alpha=0.25, condition_on="label").calibrate(PROBA[Y > 0], Y[Y > 0])
     assert one.predict_set(NEW).contains([0] * M).all()
 
 
 def test_too_few_clusters_are_counted_as_clusters():
-    with pytest.warns(UserWarning, match="needs at least 9 calibration clusters .* got 5, so every set"):
+    with pytest.warns(
+        orisk.TooFewRowsWarning, match="needs at least 9 calibration clusters .* got 5, so every set"
+    ):
         one = orisk.RiskController(alpha=0.1).calibrate(PROBA, Y, clusters=np.arange(N) % 5)
     assert (one.predict_set(NEW).size == K).all()
 
 
 def test_too_few_rows_for_delta_are_counted_by_its_bound():
     with pytest.warns(
-        UserWarning, match=r"alpha=0.1 needs at least 22 calibration rows .*and delta=0.1; got 21"
+        orisk.TooFewRowsWarning, match=r"alpha=0.1 needs at least 22 calibration rows .*and delta=0.1; got 21"
     ):
         orisk.RiskController(alpha=0.1, delta=0.1).calibrate(PROBA[:21], Y[:21])
 
@@ -456,7 +461,7 @@ def test_groups_that_no_file_can_hold_are_not_saved(tmp_path):
 
 
 @pytest.mark.parametrize("alpha", [0.3, {0: 0.3, 1: 0.3, 2: 0.1, 3: 0.1, 4: 0.1}], ids=repr)
-@pytest.mark.filterwarnings(FEW)
+@FEW
 def test_a_class_that_can_not_lose_alpha_needs_no_certificate(alpha):
     """Its largest loss is below alpha: single labels will do, with whatever probability."""
     loss = orisk.WeightedLoss([1, 1, 2, 3, 4])

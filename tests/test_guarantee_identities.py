@@ -7,20 +7,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from options import BOUNDS
-from strategies import LOSSES, RULE_NAMES, exact_losses
-from unchecked import UNCHECKED
+from strategies import LOSSES, RULE_NAMES, exact_losses, labels_drawn
+from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
 
 pytestmark = [
-    pytest.mark.filterwarnings(
-        "ignore:.*needs .*calibration",
-        "ignore:There are too few",
-        "ignore:.*weights so large",
-        "ignore:The weights of",
-        "ignore:delta=.*keeps alpha",
-    ),
+    FEW,
     UNCHECKED,
+    pytest.mark.filterwarnings("ignore:.*weights so large", "ignore:delta=.*keeps alpha"),
 ]
 K = 5
 SHARE = Fraction(13, 100)  # of the largest loss
@@ -35,8 +30,7 @@ def rows(n=120, seed=0, dtype=np.float64):
     rng = np.random.default_rng(seed)
     coarse = rng.multinomial(8, np.full(K, 1 / K), size=n // 2) / 8
     proba = np.concatenate([coarse, rng.dirichlet(np.ones(K), n - n // 2)])[rng.permutation(n)].astype(dtype)
-    y = (proba.astype(float).cumsum(axis=1)[:, :-1] < rng.random((n, 1))).sum(axis=1)
-    return proba, y
+    return proba, labels_drawn(proba, rng)
 
 
 PROBA, Y = rows()
@@ -703,7 +697,7 @@ def test_a_group_with_clusters_and_bets_is_calibrated_as_if_alone():
     """However the rows of groups and clusters lie among each other."""
     rng = np.random.default_rng(8)
     proba = rng.dirichlet(np.ones(4), 600)
-    y = (proba.cumsum(axis=1)[:, :-1] < rng.random((600, 1))).sum(axis=1)
+    y = labels_drawn(proba, rng)
     cluster, group = rng.permutation(np.arange(600) // 2), rng.integers(0, 2, 600)
     options = {"loss": "divergence", "alpha": 0.15, "delta": 0.1, "random_state": 0}
     together = orisk.RiskController(**options).calibrate(proba, y, groups=group, clusters=cluster)

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from test_guarantee_identities import CLUSTERS, GROUPS, PROBA, WEIGHTS, N, Y
+from unchecked import FEW
 
 import ordinalrisk as orisk
 
@@ -143,7 +144,7 @@ def test_an_alpha_for_each_class_is_listed():
     assert found.alpha == Fraction(1, 3)
 
 
-@pytest.mark.filterwarnings("ignore:There are too few")
+@FEW
 def test_groups_and_classes_are_both_named():
     found = guarantee_of(0.2, "coverage", {"condition_on": "label", "delta": 0.1}, groups=GROUPS)
     assert words(found).startswith(

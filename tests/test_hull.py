@@ -3,15 +3,14 @@
 import math
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import GROWTH_RULES, LOSSES, calibration_sets
-from unchecked import UNCHECKED
+from strategies import GROWTH_RULES, LOSSES, calibration_sets, for_every_loss_and_rule
+from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
 
-pytestmark = [pytest.mark.filterwarnings("ignore:.*needs at least", "ignore:There are too few"), UNCHECKED]
+pytestmark = [FEW, UNCHECKED]
 
 
 def calibrated(loss, growth, data, seed, **options):
@@ -55,8 +54,7 @@ def ends_of(sets):
     return [*zip(sets.lower_index.tolist(), sets.upper_index.tolist(), strict=True)]
 
 
-@pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)
-@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+@for_every_loss_and_rule
 @settings(max_examples=4)
 @given(data=calibration_sets(max_rows=40, max_classes=7), seed=st.integers(0, 10**6))
 def test_the_interval_is_the_shortest_that_costs_no_label_more_than_its_own_set(loss, growth, data, seed):

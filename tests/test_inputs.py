@@ -1,9 +1,5 @@
 """The same numbers give the same answer, whatever holds them."""
 
-import json
-import subprocess
-import sys
-import textwrap
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +9,7 @@ import pyarrow as pa
 import pytest
 import torch
 from effort import in_little_memory
-from strategies import RULE_NAMES
+from strategies import RULE_NAMES, labels_drawn
 from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
@@ -29,8 +25,7 @@ def dyadic_rows(n=N, seed=0):
     """Rows of multiples of 1/32: exact in every floating-point type, and they sum to 1 exactly."""
     rng = np.random.default_rng(seed)
     proba = rng.multinomial(32, rng.dirichlet(np.ones(K), n)) / 32
-    labels = (proba.cumsum(axis=1)[:, :-1] < rng.random((n, 1))).sum(axis=1)
-    return proba, labels
+    return proba, labels_drawn(proba, rng)
 
 
 PROBA, Y = dyadic_rows()
@@ -641,95 +636,6 @@ def test_point_labels_of_another_shape_are_an_error_with_both(points):
         ValueError, match=rf"point_labels must .*{N}.*got .*\({', '.join(map(str, np.shape(points)))}"
     ):
         RiskController(alpha=0.1, growth=orisk.PaperGrowth("given")).calibrate(PROBA, Y, point_labels=points)
-
-
-# what is imported
-
-
-def modules_after(code):
-    """The top-level packages that a fresh interpreter has loaded after running ``code``."""
-    program = textwrap.dedent(code) + textwrap.dedent("""
-        import json, sys
-        print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
-    """)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    return set(json.loads(done.stdout.splitlines()[-1]))
-
-
-def test_importing_the_package_imports_nothing_heavy():
-    loaded = modules_after("import ordinalrisk")
-    assert "ordinalrisk" in loaded
-    heavy = {
-        "msgspec",
-        "pandas",
-        "polars",
-        "pyarrow",
-        "torch",
-        "matplotlib",
-        "dask",
-        "distributed",
-        "fsspec",
-        "sklearn",
-        "scipy",
-        "typer",
-    }
-    assert not loaded & heavy
-
-
-def test_calibrating_numpy_data_imports_no_other_holder():
-    loaded = modules_after("""
-        import numpy as np
-        import ordinalrisk as orisk
-
-        rng = np.random.default_rng(0)
-        proba = rng.dirichlet(np.ones(4), 200)
-        y = rng.integers(0, 4, 200)
-        controller = orisk.RiskController(alpha=0.2).calibrate(proba, y)
-        sets = controller.predict_set(proba)
-        orisk.metrics.risk(y, sets), repr(sets), controller.guarantee()
-    """)
-    assert not loaded & {
-        "pandas",
-        "polars",
-        "pyarrow",
-        "torch",
-        "matplotlib",
-        "dask",
-        "distributed",
-        "fsspec",
-    }
-
-
-def test_predicting_a_small_file_imports_no_pandas(tmp_path):
-    """It is not needed, and takes longer to import than the rest takes."""
-    loaded = modules_after(f"""
-        import numpy as np, os, sys, pyarrow as pa, pyarrow.parquet as pq
-        import ordinalrisk as orisk
-        from ordinalrisk.__main__ import run
-
-        os.chdir({str(tmp_path)!r})
-        proba = np.full((20, 2), 0.5)
-        controller = orisk.RiskController(alpha=0.2, classes=["low", "high"])
-        controller.calibrate(proba, ["low", "high"] * 10).save("cal.json")
-        schema = pa.schema([("low", pa.float64()), ("high", pa.float64())])
-        columns = [pa.Array.from_buffers(pa.float64(), 20, [None, pa.py_buffer(proba[:, 0].copy())])] * 2
-        pq.write_table(pa.Table.from_arrays(columns, schema=schema), "rows.parquet")
-        sys.argv = ["ordinalrisk", "predict", "cal.json", "rows.parquet", "-o", "sets.parquet"]
-        try:
-            run()
-        except SystemExit as end:
-            assert not end.code
-    """)
-    assert (tmp_path / "sets.parquet").exists()
-    assert "pyarrow" in loaded
-    assert "pandas" not in loaded
-
-
-def test_only_dask_collections_import_dask():
-    loaded = modules_after("""
-        import ordinalrisk.jobs, ordinalrisk.controller, ordinalrisk.metrics
-    """)
-    assert not loaded & {"dask", "distributed"}
 
 
 def test_a_public_name_that_is_not_there_is_an_attribute_error():

@@ -11,7 +11,6 @@ from command import refusal, run, succeeds
 from file_formats import score_table, write_table
 from options import COMBINES
 from unchecked import UNCHECKED
-from worker_processes import local_cluster
 
 import ordinalrisk as orisk
 
@@ -30,14 +29,6 @@ def files(here):
     table = score_table(PROBA, Y, site=np.arange(N_ROWS) // 80, patient=np.arange(N_ROWS) // 2, ratio=RATIO)
     write_table(table, "rows.csv")
     write_table(table.slice(0, 100), "more.csv")
-
-
-@pytest.fixture(scope="module")
-def client():
-    from distributed import Client
-
-    with local_cluster(1) as cluster, Client(cluster.scheduler_address, set_as_default=False) as client:
-        yield client
 
 
 # point labels of the caller are in no column

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from file_formats import read_rows, score_table, write_table
 from sklearn.exceptions import NotFittedError
-from worker_processes import local_cluster
 
 import ordinalrisk as orisk
 
@@ -34,20 +33,17 @@ def here(tmp_path, monkeypatch, rows):
     return tmp_path
 
 
-@pytest.fixture(scope="module")
-def client():
-    from distributed import Client
-
-    with local_cluster(1) as cluster, Client(cluster.scheduler_address, set_as_default=False) as client:
-        yield client
-
-
 PATHS = {
     "one": "all.parquet",
     "a pattern": "parts/*.parquet",
     "a list": [f"parts/rows-{part}.parquet" for part in range(3)],
 }
 EVERY_PATH = pytest.mark.parametrize("paths", PATHS.values(), ids=PATHS)
+
+
+def test_too_few_rows_are_warned_of_in_their_own_category():
+    with pytest.warns(orisk.TooFewRowsWarning, match="needs at least 9999 calibration rows"):
+        orisk.jobs.calibrate(orisk.RiskController(alpha=0.0001), "all.parquet", **TO_CALIBRATE)
 
 
 @EVERY_PATH

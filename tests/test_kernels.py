@@ -23,7 +23,17 @@ import pytest
 from effort import PATIENCE, in_little_memory, wait_until
 from guarded_memory import guarded
 from hypothesis import given, settings
-from strategies import GROWTH_RULES, LOSSES, PROBABILITIES, RULE_NAMES, as_rule, calibration_sets, ends_of
+from strategies import (
+    GROWTH_RULES,
+    LOSSES,
+    PROBABILITIES,
+    RULE_NAMES,
+    as_rule,
+    calibration_sets,
+    ends_of,
+    for_every_loss_and_rule,
+)
+from test_cost_table import losses_for, slow_table
 from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
@@ -31,6 +41,7 @@ from ordinalrisk.calibration import betting_bound, score_counts
 from ordinalrisk.growth.kernels import InvalidRow, arguments, cpu, library, reference, vectorised
 from ordinalrisk.inputs.arrays import BFLOAT16, widened
 from ordinalrisk.losses.cost_table import CostTable
+from ordinalrisk.selection import coverage_weights
 
 pytestmark = UNCHECKED
 
@@ -86,8 +97,7 @@ def assert_kernels_agree(proba, y, loss, growth, given_points=None, backend=cpu)
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)
-@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+@for_every_loss_and_rule
 @settings(max_examples=5)
 @given(data=calibration_sets(max_rows=5, max_classes=60))
 def test_compiled_equals_reference(loss, growth, data):
@@ -96,8 +106,7 @@ def test_compiled_equals_reference(loss, growth, data):
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)
-@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+@for_every_loss_and_rule
 @settings(max_examples=6)
 @given(data=calibration_sets())
 def test_levels_lie_in_the_range_that_the_rule_states(loss, growth, data):
@@ -722,6 +731,36 @@ def test_rows_of_any_layout_are_copied_as_they_are(layout, number_type):
     np.testing.assert_array_equal(copy, proba)
 
 
+# what the kernels read of a loss
+
+
+@pytest.mark.parametrize("K", [2, 3, 8])
+def test_gains_are_differences_of_exact_costs_each_rounded_once(K):
+    for loss in losses_for(K):
+        table, gains = slow_table(loss, K), CostTable.of(loss, K).gains
+        left, right = np.zeros((K, K)), np.zeros((K, K))
+        for j in range(K):
+            for i in range(j + 1) if j < K - 1 else ():
+                left[j, i] = float(table[i][j + 1] - table[i][j])
+            for i in range(j, K) if j > 0 else ():
+                right[j, i] = float(table[i][j - 1] - table[i][j])
+        assert gains.left.tobytes() == left.tobytes()
+        assert gains.right.tobytes() == right.tobytes()
+        assert gains.rank.tolist() == [[sorted(set(row)).index(cost) for cost in row] for row in table]
+        misses = [{cost for k, cost in enumerate(row) if k != y} for y, row in enumerate(table)]
+        assert gains.weighted == all(len(costs) == 1 for costs in misses)
+        weights = [float(*costs) for costs in misses] if gains.weighted else [1.0] * K
+        assert gains.mode_weights.tolist() == weights
+
+
+def test_gains_of_weights_that_are_tried_are_those_of_the_loss():
+    weights = [0.5, 0.0, 3.25, 7.0]
+    exact = CostTable.of(orisk.WeightedLoss(weights, normalize=False), 4).gains
+    for name, value in coverage_weights._gains(weights)._asdict().items():
+        if name != "rank":  # of a class without weight all costs are equal, which levels do not ask
+            np.testing.assert_array_equal(value, getattr(exact, name), err_msg=name)
+
+
 # each variant of the C kernels, and numpy in their place
 
 
@@ -738,8 +777,7 @@ def kernels(request, monkeypatch):
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)
-@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+@for_every_loss_and_rule
 @settings(max_examples=2)
 @given(data=calibration_sets(max_rows=5, max_classes=60))
 def test_numpy_equals_the_reference(loss, growth, data):

@@ -8,23 +8,25 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import GROWTH_RULES, LOSSES, calibration_sets, ends_of, exact_losses, shares
-from unchecked import UNCHECKED
+from strategies import (
+    LOSSES,
+    calibration_sets,
+    ends_of,
+    exact_losses,
+    for_every_loss,
+    for_every_loss_and_rule,
+    for_every_rule,
+    shares,
+)
+from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
 
 pytestmark = [
     UNCHECKED,
-    pytest.mark.filterwarnings("ignore:.*needs at least.*calibration rows"),
+    FEW,
     pytest.mark.no_cover,  # what so many examples run is run by others, and takes twice as long if measured
 ]
-every_rule = pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)
-every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
-
-
-def for_every_loss_and_rule(test):
-    """All rules for a loss, one after the other: its cost tables are made once."""
-    return every_rule(every_loss(test))
 
 
 def calibrated(loss, growth, data, share):
@@ -107,7 +109,7 @@ def test_sets_are_nested_in_alpha_and_one_curve_answers_all(loss, growth, data, 
     assert (nothing_certified.size == K).all()
 
 
-@pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)
+@for_every_rule
 @given(data=calibration_sets(max_rows=40, max_classes=6), share=shares())
 def test_equal_weights_are_standard_split_conformal(growth, data, share):
     proba, y = data
@@ -252,7 +254,7 @@ def test_rps_levels_are_minus_the_ranked_probability_score(data):
 
 
 @pytest.mark.parametrize("growth", [orisk.FrontierGrowth(), orisk.AdaptiveGrowth()], ids=repr)
-@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+@for_every_loss
 @settings(max_examples=12)
 @given(data=calibration_sets(max_classes=12))
 def test_the_scale_may_be_read_from_either_end(loss, growth, data):
@@ -266,7 +268,7 @@ def test_the_scale_may_be_read_from_either_end(loss, growth, data):
     assert np.array_equal(levels[same_point], back[same_point])
 
 
-@pytest.mark.parametrize("growth", GROWTH_RULES, ids=repr)
+@for_every_rule
 @settings(max_examples=5)
 @given(data=calibration_sets(max_classes=10), share=shares())
 def test_the_same_table_is_the_same_loss(growth, data, share):

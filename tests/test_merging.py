@@ -11,11 +11,12 @@ import pytest
 import sizes
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from unchecked import FEW
 
 import ordinalrisk as orisk
 from ordinalrisk.report import ReportSummary
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*(needs at least|too few|full scale):UserWarning")
+pytestmark = [FEW, pytest.mark.filterwarnings("ignore:.*full scale")]
 
 N = 90
 KINDS = {

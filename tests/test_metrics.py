@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binomtest
+from strategies import interval_rows
 
 from ordinalrisk import (
     CostTableLoss,
@@ -50,13 +51,6 @@ METRICS = {
 }
 ARRAYS = {"class_coverage": 5, "class_risk": 5, "size_histogram": 5, "centroid_histogram": 9}
 each_metric = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
-
-
-def random_rows(n=500, n_classes=5, seed=0):
-    """Random intervals and labels; the last class has no rows."""
-    rng = np.random.default_rng(seed)
-    ends = np.sort(rng.integers(0, n_classes, (n, 2)), axis=1)
-    return rng.integers(0, n_classes - 1, n), IntervalSet(ends[:, 0], ends[:, 1], range(n_classes))
 
 
 def row_cost(table, y, lower, upper):
@@ -177,7 +171,7 @@ def test_missing_labels_are_an_error_wherever_labels_are_taken():
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_losses_are_those_of_the_nearest_end(loss):
-    y, sets = random_rows(300, 4)
+    y, sets = interval_rows(300, 4)
     table = RiskController(loss).loss.cost_table(4)
     expected = [row_cost(table, *row) for row in zip(y, sets.lower_index, sets.upper_index, strict=True)]
     assert metrics.losses(y, sets, loss).tolist() == expected
@@ -187,7 +181,7 @@ def test_losses_are_those_of_the_nearest_end(loss):
 
 
 def test_coverage_by_brute_force():
-    y, sets = random_rows()
+    y, sets = interval_rows()
     inside = [
         k in range(low, up + 1) for k, low, up in zip(y, sets.lower_index, sets.upper_index, strict=True)
     ]
@@ -201,7 +195,7 @@ def test_coverage_by_brute_force():
 
 
 def test_sizes_by_brute_force():
-    _, sets = random_rows()
+    _, sets = interval_rows()
     sizes = sets.mask().sum(axis=1).tolist()
     assert metrics.mean_size(sets) == pytest.approx(mean(sizes), rel=1e-15)
     assert metrics.size_histogram(sets).tolist() == [sizes.count(size) / 500 for size in range(1, 6)]
@@ -209,7 +203,7 @@ def test_sizes_by_brute_force():
 
 
 def test_centroids_by_brute_force():
-    _, sets = random_rows()
+    _, sets = interval_rows()
     centroids = [mean(np.flatnonzero(row).tolist()) for row in sets.mask()]
     histogram = metrics.centroid_histogram(sets)
     assert histogram.tolist() == [centroids.count(half / 2) / 500 for half in range(9)]
@@ -217,7 +211,7 @@ def test_centroids_by_brute_force():
 
 
 def test_distance_by_brute_force():
-    y, sets = random_rows()
+    y, sets = interval_rows()
     distances = [
         min(abs(k - label) for label in range(low, up + 1))
         for k, low, up in zip(y, sets.lower_index, sets.upper_index, strict=True)
@@ -232,7 +226,7 @@ def test_distance_by_brute_force():
 @each_metric
 @pytest.mark.parametrize("confidence", [None, 0.9])
 def test_labels_by_name_and_by_number_are_the_same(metric, confidence):
-    y, sets = random_rows(60, 4)
+    y, sets = interval_rows(60, 4)
     named = IntervalSet(sets.lower_index, sets.upper_index, CLASSES)
     computed = metric([CLASSES[k] for k in y], named, confidence=confidence)
     np.testing.assert_array_equal(computed, metric(y, sets, confidence=confidence))
@@ -264,7 +258,7 @@ def test_no_rows_are_nan(metric, confidence):
 
 @pytest.mark.parametrize("name", METRICS)
 def test_results_are_plain_floats_or_arrays(name):
-    y, sets = random_rows()
+    y, sets = interval_rows()
     value = METRICS[name](y, sets)
     estimate = METRICS[name](y, sets, confidence=0.9)
     assert isinstance(estimate, Estimate)
@@ -298,7 +292,7 @@ def test_confidence_outside_zero_and_one_is_an_error(metric, confidence):
 
 @each_metric
 def test_more_confidence_is_a_wider_interval_around_the_value(metric):
-    y, sets = random_rows(200)
+    y, sets = interval_rows(200)
     narrow, wide = metric(y, sets, confidence=0.5), metric(y, sets, confidence=0.99)
     there = ~np.isnan(np.atleast_1d(narrow.value))
     ends = [
@@ -311,7 +305,7 @@ def test_more_confidence_is_a_wider_interval_around_the_value(metric):
 
 @each_metric
 def test_intervals_are_the_same_every_time(metric):
-    y, sets = random_rows()
+    y, sets = interval_rows()
     np.random.seed(0)  # noqa: NPY002 - the global state must not matter
     first = metric(y, sets, confidence=0.95)
     np.random.seed(1)  # noqa: NPY002
@@ -331,7 +325,7 @@ def test_the_interval_of_a_proportion_is_exact_binomial(n, k, confidence):
 
 @pytest.mark.parametrize("name", ["class_coverage", "size_histogram", "centroid_histogram"])
 def test_the_intervals_of_many_proportions_are_exact_binomial(name):
-    y, sets = random_rows()
+    y, sets = interval_rows()
     estimate = METRICS[name](y, sets, confidence=0.95)
     sizes = (
         [np.count_nonzero(y == c) for c in range(5)]
@@ -347,7 +341,7 @@ def test_the_intervals_of_many_proportions_are_exact_binomial(name):
 def test_the_interval_of_a_mean_narrows_as_its_error_does():
     """It has 1.5 to 2.2 times the width of the normal interval, 1.96 standard errors on each side."""
     for n in (1000, 20_000):
-        y, sets = random_rows(n)
+        y, sets = interval_rows(n)
         estimate = metrics.risk(y, sets, "divergence", confidence=0.95)
         error = metrics.losses(y, sets, "divergence").std() / math.sqrt(n)
         assert 1.5 < (estimate.high - estimate.low) / (2 * 1.96 * error) < 2.2

@@ -10,24 +10,21 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from strategies import labels_drawn
 
 import ordinalrisk as orisk
 from ordinalrisk import CalibrationWarning, OrdinalRiskClassifier, RiskController, jobs, metrics
+from ordinalrisk.probabilities import softmax
 
 N, K = 600, 5
 NAMES = ["very poor", "poor", "fair", "good", "very good"]
 RNG = np.random.default_rng(0)
 
 
-def softmax(logits):
-    e = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
-
-
 CENTRE = RNG.normal(2, 1.8, N)
 LOGITS = -((np.arange(K) - CENTRE[:, None]) ** 2) / 2
 PROBA = softmax(LOGITS)
-Y = (PROBA.cumsum(axis=1)[:, :-1] < RNG.random((N, 1))).sum(axis=1)
+Y = labels_drawn(PROBA, RNG)
 TEXT = np.array(NAMES)[Y]
 FRAME = pd.DataFrame(PROBA, columns=NAMES)
 X = CENTRE[:, None]
@@ -155,8 +152,7 @@ WRONG_ORDER = {
 def wide_in_text_order():
     centre = RNG.normal(6, 4, N)
     proba = softmax(-((np.arange(12) - centre[:, None]) ** 2) / 2)
-    y = (proba.cumsum(axis=1)[:, :-1] < RNG.random((N, 1))).sum(axis=1)
-    return proba[:, np.argsort([str(k) for k in range(12)])], y
+    return proba[:, np.argsort([str(k) for k in range(12)])], labels_drawn(proba, RNG)
 
 
 # --- numbers on the wrong scale

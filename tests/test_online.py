@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from saved_documents import rewrite
-from strategies import RULE_NAMES, exact_losses
+from strategies import RULE_NAMES, as_rule, exact_losses
 
 import ordinalrisk as orisk
 from ordinalrisk import OnlineRiskController
@@ -573,7 +573,7 @@ def test_misses_divide_a_threshold_by_the_same_number_wherever_it_is():
 )
 def test_the_scale_ends_where_levels_do(loss, growth, top):
     proba = np.random.default_rng(11).dirichlet(np.ones(3) / 5, 5_000)
-    rule = type(orisk.growth.rules.as_growth(growth))("given")
+    rule = type(as_rule(growth))("given")
     levels = rule.levels(proba, loss, point_labels=np.arange(5_000) % 3)
     levels = levels[np.isfinite(levels)]
     scale = OnlineRiskController(loss, 0.5, growth, range(3))._run.scale

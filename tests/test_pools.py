@@ -11,14 +11,13 @@ from file_formats import score_table, write_table
 from report_words import headline
 from saved_documents import rewrite
 from sklearn.linear_model import LogisticRegression
-from unchecked import UNCHECKED
+from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk import RiskController
 
 pytestmark = UNCHECKED
 
-FEW = "ignore:There are too few"
 SHARES = np.array([0.55, 0.3, 0.1, 0.05])
 SURE = np.array([8.0, 5.0, 2.0, 1.0])  # how sure the model is of each class
 
@@ -94,7 +93,7 @@ def pooled_draws(alpha, trials, **options):
     return np.array(missed), pools, np.array(counts)
 
 
-@pytest.mark.filterwarnings(FEW)
+@FEW
 def test_the_rows_of_each_pool_by_count_keep_the_promise_together():
     """Of each pool that there can be, whichever pools a draw of calibration rows has."""
     alpha, trials = 0.2, 2_500
@@ -133,7 +132,7 @@ def test_a_tenth_more_than_alpha_would_be_noticed_in_a_pool():
     assert risk > alpha + 3 * error
 
 
-@pytest.mark.filterwarnings(FEW)
+@FEW
 @pytest.mark.parametrize("counts_new_row", [True, False], ids=["as promised", "by a look at the rows"])
 def test_pools_that_do_not_count_the_new_row_break_the_promise(counts_new_row):
     """The hard class is pooled if it is rare among calibration rows by chance; among new rows it is not."""
@@ -158,7 +157,7 @@ def test_pools_that_do_not_count_the_new_row_break_the_promise(counts_new_row):
     assert (risk <= alpha + 3 * error) == counts_new_row
 
 
-@pytest.mark.filterwarnings(FEW)
+@FEW
 @pytest.mark.parametrize("seed", range(30))
 def test_thresholds_are_those_of_the_pooled_rows_alone(seed):
     rng = np.random.default_rng(seed)
@@ -307,7 +306,7 @@ def test_dask_collections_can_have_exempt_classes_but_no_pools():
         by_class(pool_classes=True).calibrate(*parts)
 
 
-@pytest.mark.filterwarnings(FEW)
+@FEW
 def test_reports_and_notebooks_name_pools_and_exempt_classes(tmp_path):
     rng = np.random.default_rng(3)
     controller = by_class(pool_classes=[(2, 3)], exempt_classes=[0]).calibrate(*draw(rng, 60))
@@ -329,7 +328,7 @@ def test_the_estimator_takes_both():
     assert model.controller_.threshold_[3] == math.inf
 
 
-@pytest.mark.filterwarnings(FEW)
+@FEW
 @pytest.mark.parametrize(
     "how", [{"pool_classes": True}, {"pool_classes": [(2, 3)], "exempt_classes": [0]}], ids=str
 )
@@ -491,7 +490,7 @@ def test_pools_at_another_alpha_need_one_alpha_too():
             ask()
 
 
-@pytest.mark.filterwarnings(FEW)
+@FEW
 def test_an_exempt_class_keeps_pools_apart():
     proba, y = draw(np.random.default_rng(0), 60, np.repeat(range(4), [3, 50, 3, 4]))
     pools = by_class(0.1, pool_classes=True, exempt_classes=[1]).calibrate(proba, y).guarantee().parts

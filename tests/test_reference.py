@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from numpydoc.docscrape import NumpyDocString
+from numpydoc.validate import validate
 
 import ordinalrisk
 
@@ -68,6 +69,8 @@ PAPER = {
     "ordinalrisk.probabilities.min_shift": ["Table 3"],
     "ordinalrisk.datasets.simulated_classes": [SECTION + "3.1"],
 }
+NOT_ASKED = {"ES01", "SA01", "PR04", "RT02"}  # a second paragraph, a "See Also", types beside the annotations
+NOT_ASKED_OF_RESULTS = {"PR01", "EX01"}
 WITHOUT_FORMULA = {"compare", "ranked", "trade_off", "split_rows", "split_folds", "OrdinalRiskClassifier"}
 
 
@@ -133,20 +136,9 @@ def names_in(section):
     return [name.strip().lstrip("*") for each in section for name in each.name.split(",")]
 
 
-def parameters(thing):
-    names = [*inspect.signature(thing).parameters]
-    return [name for name in names if name not in ("self", "cls")]
-
-
 def test_every_public_name_is_on_one_page_once():
     counted = Counter(match["name"] for match in ENTRIES)
     assert {name: counted[name] for name in public_names() if counted[name] != 1} == {}
-
-
-def test_every_entry_is_a_name_that_exists_and_no_name_is_there_twice():
-    for match in ENTRIES:
-        assert found(match["name"]) is not None
-    assert [name for name, count in Counter(match["name"] for match in ENTRIES).items() if count > 1] == []
 
 
 def test_modules_and_data_are_entered_as_what_they_are():
@@ -166,38 +158,26 @@ def test_modules_and_data_are_entered_as_what_they_are():
         assert KINDS[name] in (kind, "py:function"), name
 
 
-def test_the_index_links_every_page():
+def test_the_index_has_a_card_for_every_page():
     index = (DOCS / "reference" / "index.md").read_text(encoding="utf-8")
-    toctree = index[index.rindex("```{toctree}") :]
-    for page in PAGES:
-        if page.stem != "index":
-            assert f"\n{page.stem}\n" in toctree
-            assert f":link: {page.stem}\n" in index
+    assert [page.stem for page in PAGES if f":link: {page.stem}\n" not in index] == ["index"]
 
 
 @pytest.mark.parametrize("name", CALLED)
-def test_parameters_are_those_of_the_signature_in_order(name):
-    thing = found(name)
-    described = documentation(thing)
-    if name in results():
-        fields = [*getattr(thing, "__dataclass_fields__", getattr(thing, "_fields", ()))]
-        listed = names_in(described["Attributes"])
-        assert [each for each in listed if each in fields] == fields
-        assert not described["Parameters"]
-    else:
-        assert names_in(described["Parameters"]) == parameters(thing)
+def test_docstrings_are_as_numpydoc_asks(name):
+    """All parameters in the order of the signature, what is returned, an example; each in sentences."""
+    not_asked = NOT_ASKED | (
+        NOT_ASKED_OF_RESULTS if name in {*results(), "ordinalrisk.growth.GrowthRule"} else set()
+    )
+    assert [said for code, said in validate(name)["errors"] if code not in not_asked] == []
 
 
-@pytest.mark.parametrize("name", CALLED)
-def test_everything_that_is_called_has_an_example_and_says_what_it_returns(name):
-    thing = found(name)
-    described = documentation(thing)
-    assert described["Summary"], name
-    is_class = inspect.isclass(thing)
-    if name not in results() and name != "ordinalrisk.growth.GrowthRule":
-        assert any(">>>" in line for line in described["Examples"])
-    if not is_class and inspect.signature(inspect.unwrap(thing)).return_annotation not in (None, "None"):
-        assert described["Returns"]
+@pytest.mark.parametrize("name", sorted(results() & {*CALLED}))
+def test_results_list_their_fields_as_attributes(name):
+    fields = [*getattr(found(name), "__dataclass_fields__", getattr(found(name), "_fields", ()))]
+    described = documentation(found(name))
+    assert [each for each in names_in(described["Attributes"]) if each in fields] == fields
+    assert not described["Parameters"]
 
 
 @pytest.mark.parametrize("name", CLASSES)

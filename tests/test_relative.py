@@ -19,17 +19,11 @@ from scipy.stats import binom
 from sizes import search_few_steps
 from strategies import LOSSES, RULE_NAMES, as_rule, calibration_sets, ends_of, exact_losses, shares
 from test_guarantee_identities import CLUSTERS, GROUPS, NEW, NEW_WEIGHTS, PROBA, WEIGHTS, K, N, Y
-from unchecked import UNCHECKED
+from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
 
-WARNINGS = pytest.mark.filterwarnings(
-    "ignore:alpha=.* as a share",
-    "ignore:There are too few",
-    "ignore:The weights of",
-    "ignore:.*needs at least",
-)
-pytestmark = [WARNINGS, UNCHECKED]
+pytestmark = [FEW, UNCHECKED, pytest.mark.filterwarnings("ignore:alpha=.* as a share")]
 BOUNDS = ["hoeffding_bentkus", "betting", "dkw"]
 for_every_loss = pytest.mark.parametrize("loss", LOSSES)
 for_every_rule = pytest.mark.parametrize("growth", RULE_NAMES)

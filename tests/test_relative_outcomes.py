@@ -10,6 +10,7 @@ import pytest
 from command import refusal, succeeds
 from file_formats import score_table, write_table
 from saved_documents import rewrite
+from unchecked import FEW
 
 import ordinalrisk as orisk
 from ordinalrisk.report import render, summarise
@@ -20,7 +21,7 @@ DISTANCE = orisk.DivergenceLoss(under=2)
 STAKES = {"weighted": np.array([6, 1, 1, 2]) / 6, "distance": DISTANCE.cost_table(K).max(axis=1)}
 LOSSES = {"weighted": LOSS, "distance": DISTANCE}
 COLUMNS = {"scores": "p0,p1,p2,p3", "label": "y", "classes": range(K)}
-pytestmark = pytest.mark.filterwarnings("ignore:There are too few", "ignore:The weights of")
+pytestmark = FEW
 
 
 @pytest.fixture

@@ -14,13 +14,15 @@ import sizes
 from browser import ReportPage, running_chromium
 from command import run
 from file_formats import score_table, write_table
+from unchecked import FEW
 
 import ordinalrisk as orisk
 from ordinalrisk import metrics
 from ordinalrisk.report import ReportSummary, render, summarise
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*(needs at least|too few|full scale):UserWarning"),
+    FEW,
+    pytest.mark.filterwarnings("ignore:.*full scale"),
     pytest.mark.usefixtures("few_stops"),
 ]
 

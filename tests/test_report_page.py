@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from browser import DESK, ReportPage, running_chromium
+from strategies import labels_drawn
 
 import ordinalrisk as orisk
 from ordinalrisk.report import render, summarise
@@ -36,7 +37,7 @@ def draw(n_rows, n_classes, seed):
     centre = rng.beta(1, 2, n_rows) * (n_classes - 1)
     logits = -0.5 * ((np.arange(n_classes) - centre[:, None]) / 0.8) ** 2
     proba = orisk.probabilities.softmax(logits + rng.normal(0, 0.3, (n_rows, n_classes)))
-    return proba, (proba.cumsum(axis=1)[:, :-1] < rng.random((n_rows, 1))).sum(axis=1)
+    return proba, labels_drawn(proba, rng)
 
 
 class Study:

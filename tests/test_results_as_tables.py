@@ -1,8 +1,6 @@
 """What functions return shows as a table in notebooks, and converts to data frames without losing names."""
 
 import pickle
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from fractions import Fraction
 
@@ -243,15 +241,3 @@ def test_an_alpha_that_was_found_is_a_number_and_exact(rows, tmp_path):
     assert loaded.guarantee().alpha == alpha.fraction
     assert repr(found.alpha) == repr(alpha.fraction)
     assert repr(orisk.alpha_for_singletons(controller, rows[0], 0.3)).startswith("0.")
-
-
-def test_tables_are_light():
-    code = (
-        "import sys; from ordinalrisk import IntervalSet, metrics; "
-        "found = metrics.by_class([0, 1], IntervalSet([0, 0], [1, 1], classes=[0, 1]))._repr_html_(); "
-        "print({'pandas', 'polars', 'jinja2', 'plotly'} & {*sys.modules})"
-    )
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        == "set()\n"
-    )

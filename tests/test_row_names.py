@@ -9,12 +9,13 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
-from unchecked import UNCHECKED
+from unchecked import FEW, UNCHECKED
 
 from ordinalrisk import RiskController
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*(needs at least|too few|full scale):UserWarning"),
+    FEW,
+    pytest.mark.filterwarnings("ignore:.*full scale"),
     UNCHECKED,
 ]
 

@@ -15,6 +15,7 @@ import pytest
 from command import succeeds
 from effort import PATIENCE
 from file_formats import score_table, write_table
+from sizes import TIDY_UP_PATIENTLY
 
 MESSAGE = "Error: interrupted; files that were written are whole.\n"
 ROWS = 40_000
@@ -22,8 +23,7 @@ OLD = b"old and whole"
 
 STRIKE = f"""
 import os, sys, threading
-from ordinalrisk.files import interrupting
-interrupting._SECONDS_TO_TIDY_UP = {PATIENCE}  # a busy machine may need more than users would wait
+{TIDY_UP_PATIENTLY}
 number, sys.argv[1:] = int(sys.argv[1]), sys.argv[2:]
 
 def strike(*_):
@@ -73,14 +73,16 @@ def synced(file):
 os.fsync = synced
 """,
     "a file is created while others are removed": """
-removing, created = threading.Event(), threading.Event()
-end, opened = interrupting._end, os.open
+removing, created, left = (threading.Event() for _ in range(3))
+end, leave, opened = interrupting._end, sys.exit, os.open
 
 class Watched:
     def __init__(self, lock):
         self.lock = lock
 
     def __enter__(self):
+        if created.is_set():
+            left.set()  # the block in which the file was opened, which is no longer there
         self.lock.acquire()
 
     def __exit__(self, *_):
@@ -93,7 +95,12 @@ class Watched:
 def ended(code):
     removing.set()
     created.wait()
+    left.wait()
     end(code)
+
+def exiting(code):
+    left.set()
+    leave(code)
 
 def struck(path, *rest, **more):
     if not str(path).endswith(".tmp"):
@@ -105,7 +112,8 @@ def struck(path, *rest, **more):
     finally:
         created.set()
 
-interrupting._creating, interrupting._end, os.open = Watched(interrupting._creating), ended, struck
+interrupting._creating, interrupting._end = Watched(interrupting._creating), ended
+sys.exit, os.open = exiting, struck
 """,
     "the interpreter exits": """
 import atexit

@@ -15,6 +15,7 @@ import sizes
 from fingerprints import fingerprint, of_parts
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from unchecked import FEW
 
 import ordinalrisk as orisk
 from ordinalrisk.calibration.fingerprint import DataFingerprint
@@ -47,7 +48,7 @@ from ordinalrisk.report.rows import ReportRows
 from ordinalrisk.report.slices import Slices
 from ordinalrisk.sequential.watched_files import ClusteredRows, FileFingerprints, Repeated
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*(needs at least|too few|full scale):UserWarning")
+pytestmark = FEW
 
 N, K = 40, 3
 RNG = np.random.default_rng(3)

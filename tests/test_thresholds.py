@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from unchecked import FEW
 
 import ordinalrisk as orisk
 
@@ -27,7 +28,8 @@ def weights_on_edges(curve, alpha):
     return [w for edge in edges for w in (edge, math.nextafter(edge, math.inf)) if 0 <= w < 1e308]
 
 
-@pytest.mark.filterwarnings("ignore:.*needs at least", "ignore:.*weights so large")
+@FEW
+@pytest.mark.filterwarnings("ignore:.*weights so large")
 @pytest.mark.parametrize(
     "loss", ["coverage", orisk.WeightedLoss([1, 2, 3, 7]), orisk.DivergenceLoss(power=2)]
 )
@@ -51,7 +53,7 @@ def test_thresholds_by_weight_are_those_of_exact_budgets(loss, own, new, draw):
         assert np.array_equal(sets.mask(), (levels >= expected[:, None, None]).reshape(-1, 4))
 
 
-@pytest.mark.filterwarnings("ignore:.*needs at least", "ignore:The weights of")
+@FEW
 @pytest.mark.parametrize("loss", ["coverage", orisk.WeightedLoss([1, 2, 3, 7])])
 @given(ratios=st.lists(st.fractions(0, 50, max_denominator=60), min_size=4, max_size=4).filter(all))
 def test_thresholds_by_class_ratio_are_those_of_exact_budgets(loss, ratios, draw):

@@ -1,4 +1,4 @@
-"""Tests on data that a calibration rightly warns of: labels drawn apart from scores, all kinds of weights."""
+"""Tests on data that a calibration rightly warns of: unlikely labels, all kinds of weights, too few rows."""
 
 import pytest
 
@@ -6,3 +6,4 @@ UNCHECKED = pytest.mark.filterwarnings(
     r"ignore:(The scores|In \d+% of|Some classes|The weights hurt|With these weights|alpha=\S+ allows)"
     ":ordinalrisk.CalibrationWarning"
 )
+FEW = pytest.mark.filterwarnings("ignore::ordinalrisk.TooFewRowsWarning")

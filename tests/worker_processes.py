@@ -15,12 +15,14 @@ from pathlib import Path
 import dask
 from distributed import LocalCluster
 from distributed.utils import get_mp_context
-from effort import wait_until
+from effort import PATIENCE, wait_until
 
 from ordinalrisk.curves.part_steps import PartSteps
 from ordinalrisk.execution.dask import connecting
 from ordinalrisk.files import output_folder, scored_rows
 from ordinalrisk.prediction.predictor import Predictor
+
+connecting.SECONDS_TO_ANSWER = PATIENCE  # schedulers and workers may need more than users would wait
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ordinalrisk import datasets, jobs, metrics, plots, probabilities, report, shift, splitting
-    from ordinalrisk.calibration.warning_category import CalibrationWarning
+    from ordinalrisk.calibration.warning_category import CalibrationWarning, TooFewRowsWarning
     from ordinalrisk.controller import RiskController
     from ordinalrisk.curves.risk_curve import RiskCurve
     from ordinalrisk.estimator import OrdinalRiskClassifier
@@ -36,6 +36,7 @@ _HOME = {
     "RiskCurve": "curves.risk_curve",
     "RiskMonitor": "sequential.monitor",
     "ScoreDrift": "sequential.drift",
+    "TooFewRowsWarning": "calibration.warning_category",
     "alpha_for_singletons": "selection.choose_alpha",
     "alpha_for_size": "selection.choose_alpha",
     "compare": "selection.compare",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ordinalrisk.calibration.confidence_bounds import BOUNDS, ConfidenceBound
 from ordinalrisk.calibration.promises import share_text, too_few, too_little
-from ordinalrisk.calibration.warning_category import CalibrationWarning
+from ordinalrisk.calibration.warning_category import CalibrationWarning, TooFewRowsWarning
 from ordinalrisk.display.tables import ColumnsByName, Table
 from ordinalrisk.display.text_table import listed
 from ordinalrisk.inputs.numbers import decimal_text
@@ -392,4 +392,4 @@ def warn_of_tiny_groups(
 def warn_if_uncertified(thresholds: Thresholds, stacklevel: int) -> None:
     """Warn if there are too few rows for ``alpha``."""
     if -math.inf in thresholds.values or thresholds.too_heavy_classes:  # else leave the curve unsorted
-        warnings.warn(str(guarantee_of(thresholds).warning), CalibrationWarning, stacklevel=stacklevel + 1)
+        warnings.warn(str(guarantee_of(thresholds).warning), TooFewRowsWarning, stacklevel=stacklevel + 1)

@@ -1,4 +1,4 @@
-"""The category of warnings about a calibration."""
+"""The categories of warnings about a calibration."""
 
 
 class CalibrationWarning(UserWarning):
@@ -20,4 +20,22 @@ class CalibrationWarning(UserWarning):
     ...     controller = orisk.RiskController(alpha=0.1).calibrate(proba, y)
     >>> "in reverse order" in str(caught[0].message)
     True
+    """
+
+
+class TooFewRowsWarning(CalibrationWarning):
+    """There are too few calibration rows for ``alpha``, or for some classes or groups: their sets are full.
+
+    Make it an error where a calibration that certifies nothing must not pass.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import ordinalrisk as orisk
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", orisk.TooFewRowsWarning)
+    ...     orisk.RiskController(alpha=0.1).calibrate([[0.5, 0.5]], [0])
+    Traceback (most recent call last):
+    ...
+    ordinalrisk.calibration.warning_category.TooFewRowsWarning: alpha=0.1 needs at least 9 ...
     """

@@ -51,14 +51,16 @@ if hasattr(os, "register_at_fork"):
 def undone_if_interrupted(undo: Callable[[], object]) -> Iterator[None]:
     """Call ``undo`` if the command is interrupted inside the block, in the order in which blocks began.
 
-    Another thread calls it, while the block may still run. Its errors are ignored.
+    Another thread calls it, while the block may still run. Its errors are ignored. Once the undoing
+    has begun, nobody leaves the block, so an error that follows from it is not reported.
     """
     key = object()
     _undo[key] = undo
     try:
         yield
     finally:
-        _undo.pop(key, None)
+        with creating():
+            _undo.pop(key, None)
 
 
 @contextmanager
