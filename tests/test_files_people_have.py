@@ -403,6 +403,37 @@ def test_numbers_that_are_text_in_excel(spell, excel, here, rows, controller):
     assert ("decimal commas" in heard) == (spell in (comma, percent_with_comma))
 
 
+@pytest.mark.parametrize("every", [2, 20])
+@pytest.mark.parametrize("spell", [comma, percent_with_comma, point])
+def test_cells_that_are_numbers_have_no_decimal_sign(every, spell, excel, here, rows, controller):
+    """Some cells are text, others numbers: only the text shows how people write a decimal sign."""
+    proba, labels = rows
+    cells = [*sheet(rows, spell)]
+    for i in range(3, N_ROWS + 1, every):
+        cells[i] = [i - 1, *map(float, proba[i - 1]), SCALE[labels[i - 1]]]
+    Path("rows.xlsx").write_bytes(workbook({"Scores": cells}))
+    found, heard = calibrated("rows.xlsx")
+    assert found.data_blake3_ == controller.data_blake3_
+    assert ("decimal commas" in heard) == (spell != point)
+
+
+def test_numbers_in_cells_do_not_turn_commas_into_thousands(excel, here, rows):
+    """2,091 may be two thousand or two; that another cell is the number 5.73 shows neither."""
+    logits = np.round(np.log(np.maximum(rows[0], 1e-3)) + 9, 3)
+    assert (logits >= 1).all()
+    as_text = [[*map(comma, each), int(label)] for each, label in zip(logits, rows[1], strict=True)]
+    as_text[4][:3] = 5.73, 6.5, 7.25
+    names = ["logit_0", "logit_1", "logit_2", "label"]
+    Path("rows.xlsx").write_bytes(workbook({"Scores": [names, *as_text]}))
+    with pytest.raises(ValueError, match=r"column 'logit_0': can't tell whether .* `decimal`"):
+        calibrated("rows.xlsx", classes=[0, 1, 2])
+    found, _ = calibrated("rows.xlsx", classes=[0, 1, 2], decimal=",")
+    logits[4] = 5.73, 6.5, 7.25
+    proba = orisk.probabilities.softmax(logits)
+    expected = orisk.RiskController(alpha=0.2).calibrate(proba, rows[1])
+    assert found.data_blake3_ == expected.data_blake3_
+
+
 @pytest.mark.parametrize(
     ("cells", "said"),
     [

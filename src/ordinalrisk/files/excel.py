@@ -9,11 +9,12 @@ from datetime import date, datetime
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ordinalrisk.files.formats import FileError, one_line
 from ordinalrisk.files.label_names import listing
 from ordinalrisk.files.readers import ROWS_AT_ONCE, Source, text_as_numbers
-from ordinalrisk.files.spelled_numbers import possible_spellings
+from ordinalrisk.files.spelled_numbers import Spelling, possible_spellings
 
 _LARGEST_WHOLE = 2**53
 _MOST_BYTES = 1 << 31  # of all parts, unpacked: a small file can hold very large ones
@@ -42,13 +43,19 @@ class ExcelSource(Source):
         arrays = [_as_array(columns[at]) for at in kept]
         self._table = pa.Table.from_arrays(arrays, names=[names[at] for at in kept])
         self.n_rows = len(rows)
-        few = self._table.slice(0, _ROWS_LOOKED_AT)
-        texts = {field.name: few.column(i) for i, field in enumerate(few.schema) if field.type == pa.string()}
+        texts = {
+            names[at]: columns[at]
+            for at, array in zip(kept, arrays, strict=True)
+            if array.type == pa.string()
+        }
+        self._are_numbers = {name: pa.array(map(_is_number, cells)) for name, cells in texts.items()}
+        few = {name: cells[:_ROWS_LOOKED_AT] for name, cells in texts.items()}
         self._looks = possible_spellings(
-            {name: column.drop_null().to_pylist() for name, column in texts.items()}
+            {name: [_as_spelled(cell) for cell in cells if cell is not None] for name, cells in few.items()}
         )
+        schema = self._table.schema
         return pa.schema(
-            [field.with_type(pa.float64()) if field.name in self._looks else field for field in few.schema]
+            [field.with_type(pa.float64()) if field.name in self._looks else field for field in schema]
         )
 
     def field_as_read(self, name: str) -> pa.Field:
@@ -64,9 +71,21 @@ class ExcelSource(Source):
     def _batches(self, columns: list[str], numbers: set[str]) -> Iterator[pa.RecordBatch]:
         spelling, n_rows = self.spelling(numbers), 0
         for batch in self._table.select(columns).to_batches(max_chunksize=ROWS_AT_ONCE):
-            texts = {name for name in numbers if batch.schema.field(name).type == pa.string()}
-            yield text_as_numbers(batch, texts, spelling, self.name, n_rows)
+            for name in numbers & self._are_numbers.keys():
+                is_number = self._are_numbers[name].slice(n_rows, batch.num_rows)
+                batch = self._as_numbers(batch, name, is_number, spelling, n_rows)
+            yield batch
             n_rows += batch.num_rows
+
+    def _as_numbers(
+        self, batch: pa.RecordBatch, name: str, is_number: pa.Array, spelling: Spelling, n_before: int
+    ) -> pa.RecordBatch:
+        """Read the text of a column as numbers; cells that are numbers are not spelled in any way."""
+        at, cells, nothing = batch.schema.names.index(name), batch.column(name), pa.scalar(None, pa.string())
+        spelled = batch.set_column(at, name, pc.if_else(is_number, nothing, cells))
+        read = text_as_numbers(spelled, {name}, spelling, self.name, n_before)
+        numbers = pc.if_else(is_number, cells, nothing).cast(pa.float64())
+        return read.set_column(at, name, pc.coalesce(numbers, read.column(name)))
 
     def _share_read(self) -> float:
         return 1.0
@@ -133,6 +152,15 @@ def _as_array(values: list[Any]) -> pa.Array:
     if len(kinds) == 1 and (only := kinds.pop()) in types:
         return pa.array(values, types[only])
     return pa.array([None if value is None else _as_text(value) for value in values], pa.string())
+
+
+def _is_number(cell: Any) -> bool:
+    return type(cell) in (int, float)  # not a boolean
+
+
+def _as_spelled(cell: Any) -> str:
+    """Return the text of a cell; a number, which has no decimal sign in a workbook, as 0."""
+    return "0" if _is_number(cell) else _as_text(cell)
 
 
 def _as_text(cell: Any) -> str:
