@@ -356,7 +356,7 @@ def test_a_tiny_alpha_needs_many_units_and_no_time(alpha, bound):
         needed = units_needed(bound, alpha, delta)
         nothing = binomial_budget(50, alpha, delta)
     assert nothing == -1
-    growth = {"betting": 0.99, "dkw": None}.get(bound, 1.0)
+    growth = {"betting": 0.99, "binomial": 1.0, "hoeffding_bentkus": 1.0}.get(bound)
     if growth and alpha > 1e-9:
         assert needed == pytest.approx(math.log(20) / (growth * float(alpha)), 1e-5)
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from saved_documents import rewrite
 from strategies import RULE_NAMES, as_rule, exact_losses
+from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk import OnlineRiskController
@@ -526,6 +527,7 @@ def test_after_a_change_the_risk_returns(draw):
     assert orisk.metrics.risk(noise[500:], sets[500:], "coverage") == pytest.approx(0.1, abs=0.01)
 
 
+@UNCHECKED
 @EVERY_RULE
 @EVERY_LOSS
 def test_a_warm_start_predicts_what_the_calibration_does(loss, alpha, growth, draw):

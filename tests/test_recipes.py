@@ -112,8 +112,8 @@ def copied(tmp_path):
     def apply(recipe):
         for folder in ("src", "tests", "docs/maintaining"):
             shutil.copytree(ROOT / folder, tmp_path / folder)
-        for file in ("pyproject.toml", "hatch_build.py"):
-            shutil.copy(ROOT / file, tmp_path)
+        for file in ("pyproject.toml", "hatch_build.py", "docs/choose.md"):
+            shutil.copy(ROOT / file, tmp_path / file)
         compiled = False
         for diff in blocks(ROOT / "docs" / "maintaining" / f"{recipe}.md", "diff"):
             path, text = applied(diff, tmp_path)
@@ -164,7 +164,7 @@ assert "cuts both tails alike" in orisk.report.render(orisk.report.summarise(con
 @pytest.mark.no_cover
 def test_the_recipe_for_a_loss_gives_one_that_is_calibrated_saved_and_named(copied):
     run = copied("add-a-loss")
-    run(*PYTEST, "src/ordinalrisk/losses/kinds.py")
+    run(*PYTEST, "src/ordinalrisk/losses/kinds.py", "tests/test_choose_page.py")
     assert re.search(r"--loss LOSS .*\bhuber\b", run(*HELP))
     run("-c", DATA + USE_THE_LOSS)
 
@@ -187,6 +187,7 @@ assert words == "A miss costs half the squared distance up to 2, then grows in p
 def test_the_recipe_for_a_guarantee_gives_one_that_is_wider_and_named(copied):
     run = copied("add-a-guarantee")
     run(*PYTEST, "tests/test_promises_page.py", "src/ordinalrisk/calibration/confidence_bounds.py")
+    run(*PYTEST, "tests/test_confidence_bounds.py", "-k", "hoeffding")
     assert re.search(r"--confidence-bound BOUND .*\bhoeffding\b", run(*HELP))
     run("-c", DATA + USE_THE_BOUND)
 

@@ -169,6 +169,7 @@ CALLS = [
         lambda **arguments: deepcopy(fitted()).calibrate(**arguments),
         {"X": X, "y": Y},
     ),
+    ("Recalibrator.transform", orisk.Recalibrator("temperature").fit(PROBA, Y).transform, {"X": PROBA}),
     ("IntervalSet", IntervalSet, {"lower_index": [0] * N, "upper_index": [1] * N, "classes": range(K)}),
     ("CostTableLoss", orisk.CostTableLoss, {"table": 1 - np.eye(K)}),
     ("WeightedLoss", orisk.WeightedLoss, {"weights": [1, 2, 3]}),
@@ -299,9 +300,8 @@ def test_the_right_arguments_are_accepted(name, call, right):
 def test_a_wrong_array_is_a_value_error_that_names_it(name, call, right, parameter, kind):
     with pytest.raises(ValueError, match=r"\w") as raised:
         call(**right | {parameter: WRONG[kind](right[parameter])})
-    if (
-        not name.startswith("OrdinalRiskClassifier") and parameter != "n_or_y"
-    ):  # scikit-learn has its own words
+    own_words = "OrdinalRiskClassifier", "Recalibrator"  # scikit-learn's, and those of scores
+    if not name.startswith(own_words) and parameter != "n_or_y":
         assert parameter.rstrip("s").lower() in str(raised.value).lower()
 
 
@@ -348,6 +348,7 @@ ELSEWHERE = {
         f"OrdinalRiskClassifier.{name}": "the classifier has its own checks"
         for name in ("predict", "predict_proba", "predict_ordered_proba", "predict_set")
     },
+    "Recalibrator.fit": "test_recalibration.py has its errors",
     "IntervalSet.to_pandas": "pandas has its own checks",
     "IntervalSet.to_polars": "polars has its own checks",
     "RiskCurve.from_steps": "it takes what a calibration made",
