@@ -52,3 +52,12 @@ def run_installed(*arguments, **options):
     return subprocess.run(
         [INSTALLED, *map(str, arguments)], capture_output=True, check=False, env=environment, **options
     )
+
+
+def require_whole_small_pngs(folder, names):
+    """These pictures are in a folder, each to its end, and few bytes."""
+    for name in names:
+        picture = (folder / name).read_bytes()
+        assert picture.startswith(b"\x89PNG\r\n\x1a\n")
+        assert picture.endswith(b"IEND\xaeB`\x82")
+        assert len(picture) < 300_000

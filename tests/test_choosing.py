@@ -185,11 +185,14 @@ def test_alpha_has_the_units_of_the_loss(scale, draw):
     assert alpha_for_size(natural, proba, 2) == 4 * scale * alpha_for_size(normalized, proba, 2)
 
 
-def test_by_hand():
-    """Labels at levels 0.1, 0.2 and 0.4 are missed above them; of two new rows one shrinks above 0.3."""
+def three_missed_and_two_new_rows():
+    """Labels at levels 0.1, 0.2 and 0.4 are missed above them; new rows shrink above 0.3 and above 0.45."""
     proba = np.array([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4]])
-    new = np.array([[0.7, 0.3], [0.55, 0.45]])
-    controller = RiskController(alpha=0.5).calibrate(proba, [1, 1, 1])
+    return RiskController(alpha=0.5).calibrate(proba, [1, 1, 1]), np.array([[0.7, 0.3], [0.55, 0.45]])
+
+
+def test_by_hand():
+    controller, new = three_missed_and_two_new_rows()
     assert alpha_for_size(controller, new, 2) == Fraction(1, 4)
     assert alpha_for_size(controller, new, 1.5) == Fraction(3, 4)
     assert alpha_for_size(controller, new, 1.99) == Fraction(3, 4)
@@ -337,10 +340,7 @@ def test_singletons_from_given_labels(draw):
 
 
 def test_singletons_by_hand():
-    """Labels at levels 0.1, 0.2 and 0.4 are missed above them; new rows shrink above 0.3 and above 0.45."""
-    proba = np.array([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4]])
-    new = np.array([[0.7, 0.3], [0.55, 0.45]])
-    controller = RiskController(alpha=0.5).calibrate(proba, [1, 1, 1])
+    controller, new = three_missed_and_two_new_rows()
     assert alpha_for_singletons(controller, new, 0) == Fraction(1, 4)
     assert alpha_for_singletons(controller, new, 0.5) == Fraction(3, 4)
     message = (

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import COMMANDS, NOT_A_TERMINAL, run
+from command import COMMANDS, NOT_A_TERMINAL, require_whole_small_pngs, run
 
 import ordinalrisk
 
@@ -58,11 +58,7 @@ def test_output_is_plain_and_fits_80_columns(demo):
 def test_pictures_of_the_demo_are_whole_small_pngs(demo):
     _, out = demo
     assert {path.name for path in out.iterdir()} == PICTURES | {"results.json"}
-    for name in PICTURES:
-        picture = (out / name).read_bytes()
-        assert picture.startswith(b"\x89PNG\r\n\x1a\n")
-        assert picture.endswith(b"IEND\xaeB`\x82")
-        assert len(picture) < 300_000
+    require_whole_small_pngs(out, PICTURES)
 
 
 def test_a_demo_without_pictures(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from command import NOT_A_TERMINAL, run
+from command import NOT_A_TERMINAL, require_whole_small_pngs, run
 
 from ordinalrisk.datasets import simulated_classes
 from reproduction import rule_figures, simulated
@@ -96,11 +96,7 @@ def test_sentences_follow_from_the_results(rules, expected):
 def test_pictures_are_whole_small_pngs(rules):
     _, out = rules
     assert {path.name for path in out.iterdir()} == PICTURES | {"results.json"}
-    for name in PICTURES:
-        picture = (out / name).read_bytes()
-        assert picture.startswith(b"\x89PNG\r\n\x1a\n")
-        assert picture.endswith(b"IEND\xaeB`\x82")
-        assert len(picture) < 300_000
+    require_whole_small_pngs(out, PICTURES)
 
 
 def test_no_pictures(tmp_path, trained):
