@@ -23,6 +23,7 @@ from ordinalrisk.calibration.guarantees import Guarantee
 from ordinalrisk.calibration.promises import Expectation, HighProbability, expectation_threshold
 from ordinalrisk.calibration.result import Calibration
 from ordinalrisk.calibration.spec import Spec
+from ordinalrisk.checks.evidence import is_rarer
 from ordinalrisk.curves.strata import Strata, Stratum
 from ordinalrisk.evaluation import counts as tallies
 from ordinalrisk.evaluation import estimates
@@ -878,13 +879,29 @@ def calibrated(loss="coverage", alpha=0.1, names=HEALTH, **options):
 @pytest.mark.parametrize("m", [1, 7])
 @pytest.mark.parametrize("n", [1, 5, 20, 200, 3000])
 def test_chance_alone_makes_a_class_far_off_rarely(n, m):
-    """Exactly: a class covered half as often as promised is accused with probability 0.025 / m at most."""
+    """Exactly: a class covered half as often as promised is accused with probability 0.1 at most."""
     others = [Kind("class", f"fine {i}", 100, 90, 0.9) for i in range(m - 1)]
     accused = [k for k in range(n + 1) if far_off([Kind("class", "a", n, k, 0.9), *others])]
     level = binom.cdf(max(accused), n, 0.45) if accused else 0.0
-    assert level <= 0.025 / m
+    assert level <= 0.1
     assert accused == [*range(len(accused))]
-    assert binom.cdf(len(accused), n, 0.45) > 0.025 / m  # and one more covered row would be too many
+    assert n < 5 or binom.cdf(len(accused), n, 0.45) > 0.1  # and one more covered row would be too many
+
+
+@pytest.mark.parametrize(("n_rows", "n_covered"), [(5, 0), (10, 0), (40, 10), (99, 36)])
+def test_a_class_that_is_mostly_missed_is_far_off_beside_many_others(n_rows, n_covered):
+    others = [Kind("group", f"fine {i}", 100, 90, 0.9) for i in range(40)]
+    [found] = far_off([*others, Kind("class", "rare", n_rows, n_covered, 0.9)])
+    assert found.name == "rare"
+    assert not far_off([*others, Kind("class", "rare", 4, 0, 0.9)])
+
+
+@pytest.mark.parametrize("n_rows", [5, 20, 100, 1000])
+def test_evaluations_and_calibrations_name_the_same_classes(n_rows):
+    """A class that a calibration warns of is not green when rows like these test it."""
+    for n_covered in range(n_rows + 1):
+        named = bool(far_off([Kind("class", "a", n_rows, n_covered, 0.9)]))
+        assert named == is_rarer(n_covered, n_rows, Fraction("0.45"), Fraction("0.1"))
 
 
 def test_the_interval_is_corrected_for_all_that_was_looked_at():

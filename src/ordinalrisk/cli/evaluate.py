@@ -50,8 +50,8 @@ def evaluate(
     that would weight them twice.
 
     The verdict is green if the rows agree with the guarantee and no class, group or size of sets is far off:
-    covered less than half as often as promised, by more than chance explains. It is red if the rows disagree
-    with the guarantee, and amber otherwise, also if the rows show nothing.
+    covered less than half as often as promised, by more than chance often explains. It is red if the rows
+    disagree with the guarantee, and amber otherwise, also if the rows show nothing.
 
     \b
     Examples:

@@ -1,9 +1,10 @@
 r"""Classes, groups and sizes of sets that are covered far less often than was promised.
 
 An average can keep its promise while one class is nearly always missed. A class, a group or a size of sets
-is far off if its rows are covered less than half as often as promised, and if chance does not explain that:
-the exact binomial interval (Clopper-Pearson) of its coverage lies below half of what was promised. With ``m``
-classes, groups and sizes looked at, each interval has the confidence :math:`1 - 0.05 / m` (Bonferroni).
+is far off if its rows, at least 5, are covered less than half as often as promised, and if chance seldom
+explains that: an exact binomial test at level 0.1 (Clopper-Pearson) rejects half of what was promised. The
+checks of calibration rows have the same rule. The level is not divided by the number of classes, groups and
+sizes: rare classes, which are the ones that an average hides, would then pass unseen.
 
 What was promised is :math:`1 - \alpha / B` for a loss with one cost for each class. Other losses promise no
 coverage. There a class is far off if it is covered less than half as often as all rows together: by the lower
@@ -27,6 +28,9 @@ from ordinalrisk.evaluation.counts import Tally
 from ordinalrisk.evaluation.estimates import CONFIDENCE, Estimate, share
 from ordinalrisk.evaluation.verdict import StratumRisk
 from ordinalrisk.losses.cost_table import CostTable
+
+FEWEST_ROWS = 5
+_DOUBT = 0.1  # the level of the test
 
 
 class Kind(NamedTuple):
@@ -58,7 +62,7 @@ class FarOff(NamedTuple):
         The number of its test rows, and of those whose set misses the truth.
     missed : Estimate
         The share that is missed. The interval is exact binomial, and corrected for the number of classes,
-        groups and sizes that were looked at.
+        groups and sizes that were looked at (Bonferroni), which the test is not.
     """
 
     kind: str
@@ -91,18 +95,17 @@ def far_off(kinds: Sequence[Kind], rows_per_unit: float = 1.0) -> list[FarOff]:
     >>> kinds = [Kind("class", "good", 900, 830, 0.9), Kind("class", "poor", 60, 3, 0.9)]
     >>> print(*far_off(kinds))
     95 % of class 'poor' are missed (57 of 60 rows)
-    >>> far_off([Kind("class", "poor", 3, 0, 0.9)])
+    >>> far_off([Kind("class", "poor", 4, 0, 0.9)])
     []
     """
     found = []
     for each in kinds:
         kind, name, n_rows, n_covered, _ = each
-        n_missed = n_rows - n_covered
-        if n_covered >= n_rows * each.least:
+        n_missed, of_units = n_rows - n_covered, (n_covered / rows_per_unit, n_rows / rows_per_unit)
+        if n_covered >= n_rows * each.least or of_units[1] < FEWEST_ROWS:
             continue
-        confidence = 1 - (1 - CONFIDENCE) / len(kinds)
-        covered = share(n_covered / rows_per_unit, n_rows / rows_per_unit, confidence)
-        if covered.high < each.least:
+        if share(*of_units, 1 - 2 * _DOUBT).high < each.least:
+            covered = share(*of_units, 1 - (1 - CONFIDENCE) / len(kinds))
             missed = Estimate(n_missed / n_rows, 1 - covered.high, 1 - covered.low)
             found.append(FarOff(kind, name, n_rows, n_missed, missed))
     return sorted(found, key=lambda each: (each.kind != "all", -each.missed.value))
