@@ -460,16 +460,6 @@ def test_a_table_of_the_guarantee_promises_nothing_for_an_exempt_class():
     assert table.pool.tolist() == ["", "1, 2", "1, 2", ""]
 
 
-def test_a_monitor_asks_what_to_watch_where_a_class_is_exempt(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    by_class(exempt_classes=[3], classes=range(4)).calibrate(*draw(rng, 300)).save("cal.json")
-    write_table(score_table(*draw(rng, 50)), "rows.csv")
-    given = ["monitor", "state.json", "cal.json", "rows.csv", "--scores", "p0,p1,p2,p3", "--label", "y"]
-    assert "nothing for its exempt classes" in refusal(2, *given)
-    assert run(*given, "--alpha", "0.5").exit_code == 0
-
-
 def test_a_class_that_is_exempt_is_not_warned_of():
     rng = np.random.default_rng(0)
     proba, y = draw(rng, 600, shares=np.array([0.45, 0.35, 0.1, 0.1]), sure=np.array([8.0, 5.0, 2.0, -0.9]))
