@@ -45,5 +45,5 @@ def copy_few_bytes_at_once(monkeypatch, n_bytes):
 
 def sort_few_at_once(monkeypatch, few, near):
     """Select among more than ``few`` steps on the device, by samples of as many."""
-    monkeypatch.setattr(device_steps, "_FEW", few)
-    monkeypatch.setattr(device_steps, "_NEAR", near)
+    monkeypatch.setattr(device_steps.DeviceSteps, "few", few)
+    monkeypatch.setattr(device_steps.DeviceSteps, "near", near)

@@ -53,7 +53,7 @@ def test_selection_finds_the_level_that_sorting_finds(case, whole, few):
     expected = naive_first_level_above(at, by, budget)
     steps = Steps(np.array(at, float), np.array(by, whole), largest=5)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(steps_module, "_FEW", few)
+        patch.setattr(Steps, "few", few)
         assert steps.first_level_above(budget) == expected
     assert steps.in_order.first_level_above(budget) == expected
 
@@ -106,13 +106,13 @@ def test_one_threshold_sorts_nothing(draw, monkeypatch):
     for loss in ("coverage", "divergence"):
         controller = orisk.RiskController(loss, alpha=0.1).calibrate(proba, y)
         controller.predict_set(proba)
-        assert max(sorts, default=0) <= steps_module._FEW
+        assert max(sorts, default=0) <= Steps.few
         sorts.clear()
         thresholds = [controller.threshold_at(alpha) for alpha in (0.05, 0.1, 0.2)]
         assert thresholds[1] == controller.threshold_
         assert controller.risk_curve_.most_tied >= 1
         assert len(sorts) == 1
-        assert sorts[0] > steps_module._FEW
+        assert sorts[0] > Steps.few
         sorts.clear()
 
 

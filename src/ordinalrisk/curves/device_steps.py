@@ -15,28 +15,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.curves.selecting import selected_level
+from ordinalrisk.curves.selecting import UnsortedSteps
 from ordinalrisk.curves.steps import Steps, cost_of_each_miss
 from ordinalrisk.curves.windows import NO_STEPS, OrderedSteps
 
 if TYPE_CHECKING:
     import torch
 
-_FEW = 1 << 16  # so that a bracket has one step in thirty, and the second one is small enough to sort
-_NEAR = 1 << 10
-
 
 @dataclass(eq=False)
-class DeviceSteps:
-    """Levels at which the loss of a row steps up, in any order, and the sizes of the steps in units.
+class DeviceSteps(UnsortedSteps):
+    """Steps in tensors; their total has fewer than 64 bits."""
 
-    The same as :class:`~ordinalrisk.curves.steps.Steps`, in tensors. The total has fewer than 64 bits.
-    """
+    few = 1 << 16  # so that a bracket has one step in thirty, and the second one is small enough to sort
+    near = 1 << 10
 
     at: torch.Tensor
     by: int | torch.Tensor
-    largest: int
-    was_queried: bool = False
 
     @classmethod
     def of(
@@ -86,21 +81,8 @@ class DeviceSteps:
         return self.by
 
     @property
-    def few(self) -> int:
-        return _FEW
-
-    @property
-    def near(self) -> int:
-        return _NEAR
-
-    @property
     def total(self) -> int:
         return self.by * len(self.at) if isinstance(self.by, int) else int(self.by.sum())
-
-    def chosen(self, where: Any) -> DeviceSteps:
-        return DeviceSteps(
-            self.at[where], self.by if isinstance(self.by, int) else self.by[where], self.largest
-        )
 
     def total_of(self, where: torch.Tensor) -> int:
         if isinstance(self.by, int):
@@ -110,7 +92,7 @@ class DeviceSteps:
     def around(self, budget: int, near: int) -> tuple[float, float]:
         import torch
 
-        sample = self.chosen(slice(None, None, len(self.at) // _FEW))
+        sample = self.chosen(slice(None, None, len(self.at) // self.few))
         levels, totals = sample._sorted
         share = min(budget / (self.largest * len(self.at)), 1.0)
         place = torch.searchsorted(totals.double(), share * self.largest * len(levels), right=True)
@@ -124,13 +106,6 @@ class DeviceSteps:
         levels, totals = self._sorted
         step = int(torch.searchsorted(totals, min(budget, 2**63 - 1), right=True))
         return float(levels[step]) if step < len(levels) else math.inf
-
-    def first_level_above(self, budget: int) -> float:
-        """Return the lowest level at which the steps up to it exceed ``budget``; infinite if none does."""
-        if self.was_queried:
-            return self.level_in_order(budget)
-        self.was_queried = True
-        return selected_level(self, budget)
 
     @cached_property
     def _sorted(self) -> tuple[torch.Tensor, torch.Tensor]:

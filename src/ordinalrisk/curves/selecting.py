@@ -6,57 +6,75 @@ it is, and only the steps there are searched again.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Self
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 
-class Selectable(Protocol):
-    """Steps in any order, on the host or on a GPU."""
+@dataclass(eq=False)
+class UnsortedSteps(ABC):
+    """Levels at which the loss of a row steps up, in any order, and the sizes of the steps in units.
+
+    ``by`` is one number if all steps have that size, else an array; no step is larger than ``largest``.
+    The first query selects a level in linear time. The second one sorts the steps, and later ones reuse them.
+    """
+
+    few: ClassVar[int]  # the size of a sample, and the most steps to sort at once
+    near: ClassVar[int]  # by how many places a position in the sample may be off
 
     at: Any
+    by: Any
+    largest: int
+    was_queried: bool = False
 
     @property
-    def few(self) -> int:
-        """The size of a sample, and the most steps to sort at once."""
-
-    @property
-    def near(self) -> int:
-        """By how many places a position in the sample may be off."""
-
-    @property
+    @abstractmethod
     def total(self) -> int:
         """The units of all steps."""
 
-    def chosen(self, where: Any) -> Self:
-        """Return the steps that a mask chooses."""
-
+    @abstractmethod
     def total_of(self, where: Any) -> int:
         """Return the units of the steps that a mask chooses."""
 
+    @abstractmethod
     def around(self, budget: int, near: int) -> tuple[float, float]:
         """Return two levels that probably bracket the one at which the total exceeds the budget."""
 
+    @abstractmethod
     def level_in_order(self, budget: int) -> float:
         """Return the level at which the total exceeds the budget, by sorting."""
 
+    def chosen(self, where: Any) -> Self:
+        """Return the steps that a mask chooses."""
+        return type(self)(
+            self.at[where], self.by if isinstance(self.by, int) else self.by[where], self.largest
+        )
 
-def selected_level(steps: Selectable, budget: int) -> float:
-    """Return the lowest level at which the steps up to it exceed ``budget``; infinite if none does."""
-    near = steps.near
-    while (n_steps := len(steps.at)) > steps.few:
-        low, high = steps.around(budget, near)
-        near = steps.near
-        below = steps.at < low
-        if (total := steps.total_of(below)) > budget:
-            steps = steps.chosen(below)
-            continue
-        budget -= total
-        here = steps.chosen((steps.at >= low) & (steps.at <= high))
-        if here.total > budget:
-            if low == high:
-                return low
-            steps = here
-            if 2 * len(steps.at) > n_steps:
-                near = 0  # ties: one level at a time
-            continue
-        steps, budget = steps.chosen(steps.at > high), budget - here.total
-    return steps.level_in_order(budget)
+    def first_level_above(self, budget: int) -> float:
+        """Return the lowest level at which the steps up to it exceed ``budget``; infinite if none does."""
+        if self.was_queried:
+            return self.level_in_order(budget)
+        self.was_queried = True
+        return self.selected_level(budget)
+
+    def selected_level(self, budget: int) -> float:
+        """Return the same without sorting all steps."""
+        steps, near = self, self.near
+        while (n_steps := len(steps.at)) > self.few:
+            low, high = steps.around(budget, near)
+            near = self.near
+            below = steps.at < low
+            if (total := steps.total_of(below)) > budget:
+                steps = steps.chosen(below)
+                continue
+            budget -= total
+            here = steps.chosen((steps.at >= low) & (steps.at <= high))
+            if here.total > budget:
+                if low == high:
+                    return low
+                steps = here
+                if 2 * len(steps.at) > n_steps:
+                    near = 0  # ties: one level at a time
+                continue
+            steps, budget = steps.chosen(steps.at > high), budget - here.total
+        return steps.level_in_order(budget)

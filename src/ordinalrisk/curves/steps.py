@@ -16,25 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.curves.selecting import selected_level
+from ordinalrisk.curves.selecting import UnsortedSteps
 from ordinalrisk.curves.windows import NO_STEPS, OrderedSteps
-
-_FEW = 1_024
-_NEAR = 64  # by how many places a total can be off in a sample of ``_FEW`` steps
 
 
 @dataclass(eq=False)
-class Steps:
-    """Levels at which the loss of a row steps up, in any order, and the sizes of the steps in units.
+class Steps(UnsortedSteps):
+    """Steps in arrays of numpy."""
 
-    ``by`` is one number if all steps have that size, else an array; no step is larger than ``largest``.
-    The first query selects a level in linear time. The second one sorts the steps, and later ones reuse them.
-    """
+    few = 1_024
+    near = 64
 
     at: NDArray[np.float64]
     by: int | NDArray[Any]
-    largest: int
-    was_queried: bool = False
 
     @classmethod
     def of(
@@ -104,26 +98,11 @@ class Steps:
             totals = np.cumsum(self.by[order].astype(whole, copy=False))[last]
         return OrderedSteps.whole(at[last], totals, int(np.diff(last, prepend=-1).max()))
 
-    def first_level_above(self, budget: int) -> float:
-        """Return the lowest level at which the steps up to it exceed ``budget``; infinite if none does."""
-        if self.was_queried:
-            return self.level_in_order(budget)
-        self.was_queried = True
+    def selected_level(self, budget: int) -> float:
         if isinstance(self.by, int):
             rank = budget // self.by
             return float(np.partition(self.at, rank)[rank]) if rank < len(self.at) else math.inf
-        return selected_level(self, budget)
-
-    @property
-    def few(self) -> int:
-        return _FEW
-
-    @property
-    def near(self) -> int:
-        return _NEAR
-
-    def chosen(self, where: Any) -> Steps:
-        return Steps(self.at[where], self.by if isinstance(self.by, int) else self.by[where], self.largest)
+        return super().selected_level(budget)
 
     def total_of(self, where: NDArray[np.bool_]) -> int:
         if isinstance(self.by, int):
@@ -131,7 +110,7 @@ class Steps:
         return _total(self.by[where], self.largest)
 
     def around(self, budget: int, near: int) -> tuple[float, float]:
-        sample = self.chosen(slice(None, None, len(self.at) // _FEW))
+        sample = self.chosen(slice(None, None, len(self.at) // self.few))
         order = np.argsort(sample.at)
         sizes = sample.sizes_of(order)
         share = Fraction(min(budget, self.largest * len(self.at)), self.largest * len(self.at))
