@@ -42,9 +42,9 @@ YES, NO = "yes", "no"
 # What no call shows.
 DOCUMENTED = {
     "loss by class, distance or cost table": (YES, NO, NO, NO, NO, NO),
-    "promise for each group": (YES, YES, YES, NO, NO, YES),
-    "promise for each true class": (YES, NO, NO, YES, YES, YES),
-    "promise for this very calibration": (YES, NO, NO, NO, NO, NO),
+    "guarantee for each group": (YES, YES, YES, NO, NO, YES),
+    "guarantee for each true class": (YES, NO, NO, YES, YES, YES),
+    "guarantee for a single calibration": (YES, NO, NO, NO, NO, NO),
     "regression and other tasks": (NO, YES, YES, YES, YES, YES),
 }
 

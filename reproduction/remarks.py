@@ -38,7 +38,7 @@ def findings(reproduction: Reproduction) -> Iterator[str]:
 
 
 def class_spread(reproduction: Reproduction) -> str:
-    """How far the coverage of single classes spreads around the promise."""
+    """How far the coverage of single classes spreads around the guarantee."""
     experiment, growth = reproduction.experiment, reproduction.growths[-1]
     ranges = []
     for r in reproduction.class_results("softmax", growth):
@@ -52,7 +52,7 @@ def class_spread(reproduction: Reproduction) -> str:
         if isinstance(loss, WeightedLoss) and 0 in (loss.weights or ())
     ]
     return (
-        "The promise is for the average over cases. Coverage of single classes at "
+        "The guarantee is for the average over cases. Coverage of single classes at "
         f"alpha = {experiment.class_alpha} ({growth} rule, softmax scores): {'; '.join(ranges)}."
         + (f" In {' and '.join(ignored)} a class has weight 0: missing it costs nothing." if ignored else "")
     )
@@ -137,7 +137,7 @@ def _above_alpha(reproduction: Reproduction) -> Iterator[str]:
         most = f", by at most {max(errors):.1f} standard errors" if errors else ""
         yield (
             f"Of {len(cells)} mean risks {len(above)} {'lie' if len(above) > 1 else 'lies'} above alpha"
-            f"{most}: the promise is for the expectation, and a mean over random halves scatters around it."
+            f"{most}: the guarantee is for the expectation, and a mean over random halves scatters around it."
         )
 
 

@@ -4,6 +4,6 @@ from ordinalrisk.report import summarise
 
 
 def headline(controller, proba, y):
-    """The promise as a report on these rows words it."""
+    """The guarantee as a report on these rows words it."""
     summary = summarise(controller, proba, y)
     return summary["stops"][summary["start"]]["headline"]

@@ -937,7 +937,7 @@ def test_the_first_rows_of_a_short_file_can_be_the_same_by_chance():
 def test_the_rows_of_the_calibration_are_noticed():
     calibrate("rows.csv", *PLAIN)
     text = " ".join(watched("rows.parquet")[0].stdout.split())
-    assert text.startswith("Note: These are the rows that were calibrated with: the threshold was chosen")
+    assert text.startswith("Note: These are the calibration rows: the threshold was chosen on them")
 
 
 @BOTH

@@ -323,8 +323,8 @@ def test_compare_says_that_other_rows_must_calibrate(files):
     shown = succeeds("compare", "rows.parquet", *given, "--alpha", "0.2").stdout
     assert max(map(len, shown.splitlines())) <= 80
     assert shown.endswith(
-        "The mean size has an approximate 95 % interval (from, to). Where two intervals\n"
-        "overlap, they leave open which rule has smaller sets.\n"
+        "The mean size has an approximate 95 % interval (from, to). If two intervals\n"
+        "overlap, the data do not show which rule has smaller sets.\n"
         "Calibrate on other rows than these: a loss, rule or alpha that was chosen on the\n"
         "calibration rows has no guarantee.\n"
     )

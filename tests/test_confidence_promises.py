@@ -1,4 +1,4 @@
-"""Promises with confidence on the designs that are hardest for them: sorted files, ties, many alphas, shifts.
+"""Guarantees with confidence on the hardest designs: sorted files, ties, many alphas, shifts.
 
 Every risk here is known in closed form or enumerated, so that what varies is the calibration alone.
 """

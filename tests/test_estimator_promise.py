@@ -1,4 +1,4 @@
-"""The promise of ``OrdinalRiskClassifier.fit`` over many fresh data sets, for a model that follows luck.
+"""The guarantee of ``OrdinalRiskClassifier.fit`` over many fresh data sets, for a model that follows luck.
 
 The model predicts the class shares of its training rows. If the calibration rows share the luck of the
 training rows and new rows do not, for example because the hold-out balances the classes, then the calibration

@@ -653,7 +653,7 @@ def test_a_verdict_names_its_units():
         "On 1,000 test rows, which count as 412.2 by their weights, the weighted loss"
     )
     few = judged(realised(0.0, 80), promised(certified=False, unit="cluster", n_needed=950), 100)
-    assert "0.1 takes at least 950 calibration clusters, and there were 400" in few.text
+    assert "0.1 needs at least 950 calibration clusters, and there were 400" in few.text
 
 
 def parts_with(excesses, n_test=1000, n=400):
@@ -879,7 +879,7 @@ def calibrated(loss="coverage", alpha=0.1, names=HEALTH, **options):
 @pytest.mark.parametrize("m", [1, 7])
 @pytest.mark.parametrize("n", [1, 5, 20, 200, 3000])
 def test_chance_alone_makes_a_class_far_off_rarely(n, m):
-    """Exactly: a class covered half as often as promised is accused with probability 0.1 at most."""
+    """Exactly: a class covered half as often as guaranteed is accused with probability 0.1 at most."""
     others = [Kind("class", f"fine {i}", 100, 90, 0.9) for i in range(m - 1)]
     accused = [k for k in range(n + 1) if far_off([Kind("class", "a", n, k, 0.9), *others])]
     level = binom.cdf(max(accused), n, 0.45) if accused else 0.0
@@ -958,7 +958,7 @@ def test_what_is_looked_at():
 
 
 def test_all_rows_are_looked_at_with_unequal_weights():
-    """Not if weights are part of the promise: of the share of the weight, of each class, of a shift."""
+    """Not if weights are part of the guarantee: of the share of the weight, of each class, of a shift."""
     tally = Tally.of(np.array([0, 0, 1, 3]), sets_of([(0, 0), (1, 1), (0, 1), (2, 2)]))
     unequal = CostTable.of(orisk.WeightedLoss([2, 1, 1, 0]), 4)
     of_all = lambda *of: [kind for kind in kinds_of(tally, *of, range(4)) if kind.kind == "all"]  # noqa: E731
@@ -1003,15 +1003,21 @@ def test_what_was_promised():
 @pytest.mark.parametrize(
     ("word", "missed", "few", "colour", "start"),
     [
-        ("agrees", False, False, "green", "The test rows agree with the promise, and no class, group or"),
-        ("agrees", True, False, "amber", "The promise holds on average, but 90 % of class 'a' are missed (9"),
+        ("agrees", False, False, "green", "The test rows agree with the guarantee, and no class, group or"),
+        ("agrees", True, False, "amber", "The guarantee holds on average, but 90 % of class 'a' are missed"),
         ("agrees", False, True, "amber", "There are too few test rows to tell whether"),
-        ("chance", False, False, "amber", "The loss is above the promise, which can be chance."),
-        ("chance", True, False, "amber", "The loss is above the promise, which can be chance, but 90 % of"),
-        ("nothing", False, False, "amber", "The test rows say nothing about the promise."),
-        ("nothing", True, True, "amber", "The test rows say nothing about the promise, but 90 % of class"),
-        ("disagrees", False, False, "red", "The test rows disagree with the promise."),
-        ("disagrees", True, False, "red", "The test rows disagree with the promise; 90 % of class 'a' are"),
+        ("chance", False, False, "amber", "The loss is above the guaranteed risk, which can be chance."),
+        (
+            "chance",
+            True,
+            False,
+            "amber",
+            "The loss is above the guaranteed risk, which can be chance, but 90 %",
+        ),
+        ("nothing", False, False, "amber", "The test rows say nothing about the guarantee."),
+        ("nothing", True, True, "amber", "The test rows say nothing about the guarantee, but 90 % of class"),
+        ("disagrees", False, False, "red", "The test rows disagree with the guarantee."),
+        ("disagrees", True, False, "red", "The test rows disagree with the guarantee; 90 % of class 'a' are"),
     ],
 )
 def test_colours(word, missed, few, colour, start):
@@ -1026,13 +1032,13 @@ def test_colours(word, missed, few, colour, start):
 def test_the_worst_are_named_first_and_not_all():
     kinds = [Kind("group", f"G{k}", 1000, 100 * k, 0.9) for k in range(4)] + [Kind("size", 1, 999, 5, 0.9)]
     assert light_of("agrees", far_off(kinds), 5, False).sentence == (
-        "The promise holds on average, but 100 % of group 'G0' are missed (1,000 of 1,000 rows), 99 % of the "
-        "sets with a single label miss (994 of 999 rows) and 3 more."
+        "The guarantee holds on average, but 100 % of group 'G0' are missed (1,000 of 1,000 rows), 99 % of "
+        "the sets with a single label miss (994 of 999 rows) and 3 more."
     )
 
 
 def test_too_few_rows_are_not_green():
-    """Four rows without a miss leave open that half of what was promised is lost; five do not."""
+    """Four rows without a miss leave open that half of what was guaranteed is lost; five do not."""
     risk = lambda n: of_losses(np.array([0.0, 1.0]), np.array([n, 0]))  # noqa: E731
     few = [too_few_rows(risk(n), Fraction("0.1"), Fraction(1)) for n in (1, 4, 5, 100)]
     assert few == [True, True, False, False]
@@ -1049,7 +1055,7 @@ def test_a_raised_weight_that_hurts_its_class_is_amber():
         assert found.verdict.word == "agrees"
         assert found.light.colour == "amber"
         assert f"of class '{missed}' are missed" in found.light.sentence
-        assert found.light.sentence.startswith("The promise holds on average, but ")
+        assert found.light.sentence.startswith("The guarantee holds on average, but ")
         assert (found.light.far_off[0].kind == "all") == (raised > 1)
     each = found_by(calibrated(condition_on="label"), proba, y)
     assert each.light.colour == "green"
@@ -1081,7 +1087,7 @@ def test_a_group_that_is_missed_is_named():
 
 
 def test_row_weights_leave_classes_out():
-    """Test rows with weights are not drawn from the population of the promise."""
+    """Test rows with weights are not drawn from the population of the guarantee."""
     proba, y = survey(2000, 1)
     weights = np.full(2000, 1.0)
     controller = orisk.RiskController(alpha=0.1).calibrate(proba, y, sample_weight=weights)

@@ -216,7 +216,7 @@ PAIRS = [*combinations(COMBINES, 2)]
 INSTEAD = {
     frozenset(("delta", "sample_weight")): "ordinalrisk.shift.accepted_rows draws rows by their weights",
     frozenset(("delta", "class_ratios")): "ordinalrisk.shift.accepted_rows draws rows by their weights",
-    frozenset(("condition_on", "class_ratios")): "does not depend on the shares of the classes: leave class_",
+    frozenset(("condition_on", "class_ratios")): "does not depend on the class shares: leave class_",
 }
 
 
@@ -375,7 +375,7 @@ def test_what_to_do_with_unseen_groups_is_one_of_two():
 @pytest.mark.parametrize("options", [{}, {"delta": 0.1}, {"randomize": True}], ids=repr)
 def test_a_group_with_too_few_rows_is_named_and_gets_all_labels(options):
     groups = ["rare"] * 3 + ["common"] * (N - 3)
-    message = r"There are too few rows of 'rare', so their sets hold all labels"
+    message = r"There are too few rows of 'rare', so their sets include all labels"
     with pytest.warns(UserWarning, match=message) as caught:
         one = orisk.RiskController(alpha=0.2, **options).calibrate(PROBA, Y, groups=groups)
     assert caught[0].filename == __file__

@@ -160,8 +160,8 @@ def test_groups_and_classes_are_both_named():
     listed_counts = ", ".join(counts[:8]) + (f" and {len(counts) - 8} more" if len(counts) > 8 else "")
     assert found.warning == (
         f"There are too few rows of {listed}, so every set includes them; at least {found.n_needed} are "
-        f"needed, and there are {listed_counts}. `exempt_classes` names classes for which nothing is "
-        "promised."
+        f"needed, and there are {listed_counts}. `exempt_classes` names classes without a "
+        "guarantee."
     )
     assert words(found).endswith(f"and there are {listed_counts}.")
 
@@ -194,7 +194,7 @@ def test_too_few_rows_are_said_with_how_many_are_needed():
         "full scale."
     )
     assert words(found).endswith(
-        "They are too few, so every set holds all labels. At least 9 rows are needed."
+        "There are too few of them, so every set includes all labels. At least 9 rows are needed."
     )
     assert one.guarantee(0.2).warning is None
 

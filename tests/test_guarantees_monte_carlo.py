@@ -2,7 +2,7 @@
 
 The population is finite, so the risk of a calibration is computed, not sampled: what varies from draw to draw
 is the calibration alone. How lucky a draw was is known as well: what its rows lose beyond the risk, at a
-threshold that is not theirs. This luck is taken out of the means. Each promise comes with its companion: a
+threshold that is not theirs. This luck is taken out of the means. Each guarantee comes with its companion: a
 budget that is larger by a tenth breaks it, visibly, with the same draws.
 """
 

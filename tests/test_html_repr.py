@@ -111,7 +111,7 @@ def test_classes_are_shown_as_given_until_they_are_checked(classes):
 
 @pytest.mark.parametrize(
     ("n_rows", "alpha", "also"),
-    [(300, 0.1, ""), (5, 0.1, ", every set holds all labels"), (300, 0.99, ", single labels")],
+    [(300, 0.1, ""), (5, 0.1, ", every set includes all labels"), (300, 0.99, ", single labels")],
 )
 def test_a_calibrated_controller_tells_what_it_found(n_rows, alpha, also, draw):
     controller = calibrated(draw, n_rows, alpha)
@@ -171,7 +171,7 @@ def test_options_are_told_before_and_after_calibration(draw):
     assert "For each of 5 true classes by itself, with probability 0.95 over the draw" in text_of(tree(page))
     assert str(controller.guarantee()).replace("\n", " ") in text_of(tree(page))
     coin = RiskController(randomize=True)._repr_html_()
-    assert lines_of(coin)["randomize"] == "a coin decides at the threshold"
+    assert lines_of(coin)["randomize"] == "labels at the threshold at random"
     by_class = RiskController(alpha={"a": 0.1, "<b>": 0.2})._repr_html_()
     assert lines_of(by_class)["alpha"] == "0.1 for a, 0.2 for <b>"
 
@@ -189,7 +189,7 @@ def test_thresholds_of_groups_are_a_small_table(draw):
     assert inner_rows(page) == [
         [groups[0], f"{found[groups[0]]:.6g}", "148 clusters"],
         ["south", f"{found['south']:.6g}", "148 clusters"],
-        ["few", "-inf, every set holds all labels", "2 clusters"],
+        ["few", "-inf, every set includes all labels", "2 clusters"],
     ]
     assert "300 rows in clusters of 3 groups" in text_of(tree(page))
     assert "<script" not in page

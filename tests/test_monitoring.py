@@ -327,7 +327,7 @@ def clustered_misses(rng, n, risk, size=5):
 
 
 def test_false_alarms_with_clusters_are_as_rare_as_promised():
-    """One factor for each cluster keeps the promise; rows of these clusters, taken one by one, break it."""
+    """One factor for each cluster keeps the guarantee; rows of these clusters, taken one by one, break it."""
     delta, streams, n = 0.2, 300, 400
     rung = {True: 0, False: 0}
     sets = orisk.IntervalSet([0] * 5 * n, [0] * 5 * n, classes=range(2))

@@ -96,7 +96,7 @@ def test_expected_loss_is_at_most_alpha_and_at_least_the_lower_bound(name, growt
 @pytest.mark.parametrize("growth", RULE_NAMES)
 @pytest.mark.parametrize("name", ["coverage", "divergence"])
 def test_a_slightly_larger_budget_would_be_caught(name, growth):
-    """The threshold of ``n alpha`` in place of ``(n + 1) alpha - B`` breaks the promise, visibly."""
+    """The threshold of ``n alpha`` in place of ``(n + 1) alpha - B`` breaks the guarantee, visibly."""
     _, alpha, n = LOSSES[name]
     controllers, luck, risk = draw_named(name, growth)
     budget = n * Fraction(str(alpha))

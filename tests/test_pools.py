@@ -1,4 +1,4 @@
-"""Classes with few rows: adjacent ones can share a threshold, and classes can be exempt, as promised."""
+"""Classes with few rows: adjacent ones can share a threshold, and classes can be exempt, as guaranteed."""
 
 import json
 import math
@@ -115,7 +115,7 @@ def test_the_rows_of_each_pool_by_count_keep_the_promise_together():
 
 
 def test_a_tenth_more_than_alpha_would_be_noticed_in_a_pool():
-    """With 99 rows of the two rare classes the promise is used up: a row of either is missed as promised."""
+    """With 99 rows of the two rare classes, their rows are missed as often as the guarantee allows."""
     alpha, trials, mix = 0.2, 600, SHARES[2:] / SHARES[2:].sum()
     risks = {}
     for made_for in (alpha, alpha * 1.1):
@@ -133,7 +133,7 @@ def test_a_tenth_more_than_alpha_would_be_noticed_in_a_pool():
 
 
 @FEW
-@pytest.mark.parametrize("counts_new_row", [True, False], ids=["as promised", "by a look at the rows"])
+@pytest.mark.parametrize("counts_new_row", [True, False], ids=["as guaranteed", "by a look at the rows"])
 def test_pools_that_do_not_count_the_new_row_break_the_promise(counts_new_row):
     """The hard class is pooled if it is rare among calibration rows by chance; among new rows it is not."""
     alpha, trials = 0.2, 4_000
@@ -222,9 +222,9 @@ def test_an_exempt_class_is_not_in_every_set_and_others_keep_their_promise():
         assert exempt.threshold_[label] == plain.threshold_[label]
     words = " ".join(str(exempt.guarantee()).split())
     assert words.startswith("For each of 3 true classes, the expected loss of a new row is at most 0.2")
-    assert words.endswith("Nothing is promised for 3.")
+    assert words.endswith("There is no guarantee for 3.")
     assert exempt.guarantee().certified
-    assert str(exempt.guarantee().parts[3]).endswith("Nothing is promised for this class.")
+    assert str(exempt.guarantee().parts[3]).endswith("There is no guarantee for this class.")
 
 
 def test_a_warning_names_the_classes_their_rows_and_the_remedies():
@@ -234,12 +234,12 @@ def test_a_warning_names_the_classes_their_rows_and_the_remedies():
     assert str(caught[0].message) == (
         "There are too few rows of 2, 3, so every set includes them; at least 9 are needed, and there are 3, "
         "1. `pool_classes=True` lets adjacent classes share a threshold, and `exempt_classes` names classes "
-        "for which nothing is promised."
+        "without a guarantee."
     )
     pooled = by_class(0.1, pool_classes=True).calibrate(proba, y)
     words = " ".join(str(pooled.guarantee()).split())
     assert words.startswith("For each of 2 pools of true classes, the expected loss of a new row is at most")
-    assert "share a threshold, and the promise is for their rows together: 1, 2, 3." in words
+    assert "share a threshold, and the guarantee is for their rows together: 1, 2, 3." in words
     with pytest.warns(UserWarning, match="too few rows") as caught:
         by_class(0.01, pool_classes=True).calibrate(proba, y)
     assert "There are too few rows of 0, 1, 2, 3 together, so" in str(caught[0].message)
@@ -311,7 +311,7 @@ def test_reports_and_notebooks_name_pools_and_exempt_classes(tmp_path):
     rng = np.random.default_rng(3)
     controller = by_class(pool_classes=[(2, 3)], exempt_classes=[0]).calibrate(*draw(rng, 60))
     orisk.report.write_report(controller, *draw(rng, 200), tmp_path / "report.html")
-    words = "for their rows together: 2, 3. Nothing is promised for 0."
+    words = "for their rows together: 2, 3. There is no guarantee for 0."
     for text in (controller._repr_html_(), (tmp_path / "report.html").read_text(encoding="utf-8")):
         assert words in " ".join(text.replace("&#x27;", "'").split())
     assert "pool_classes=((2, 3),), exempt_classes=(0,)" in repr(controller)
@@ -390,8 +390,8 @@ def test_calibrate_predict_and_evaluate_say_which_classes_have_too_few_rows():
     done = succeeds("calibrate", "old.csv", "-o", "cal.json", *PER_CLASS)
     text = " ".join(done.stdout.split())
     remedy = (
-        " --pool-classes lets adjacent classes share a threshold, and --exempt-class names classes for which "
-        "nothing is promised."
+        " --pool-classes lets adjacent classes share a threshold, and --exempt-class names classes without "
+        "a guarantee."
     )
     assert few + remedy in text
     done = succeeds("predict", "cal.json", "new.csv", "-o", "sets.csv", "--no-drift-note")
@@ -419,9 +419,9 @@ def test_pools_and_exempt_classes_are_options_of_calibrate():
     assert strata[2]["risk"][0] == missed[both].mean()
     names = ["--exempt-class", "very poor", "--exempt-class", "good"]
     done = succeeds("calibrate", "old.csv", "-o", "exempt.json", *PER_CLASS, *names)
-    assert "Nothing is promised for 'good', 'very poor'." in " ".join(done.stdout.split())
+    assert "There is no guarantee for 'good', 'very poor'." in " ".join(done.stdout.split())
     done = succeeds("evaluate", "exempt.json", "new.csv", "--json", "found.json")
-    assert "Nothing is promised for good, very poor." in " ".join(done.stdout.split())
+    assert "There is no guarantee for good, very poor." in " ".join(done.stdout.split())
     found = json.loads(Path("found.json").read_text())
     assert [part["verdict"] == "nothing" for part in found["strata"]] == [True, False, False, True]
 
@@ -506,7 +506,7 @@ def test_names_that_can_not_be_labels_are_refused(named):
 
 
 def test_the_headline_names_pools_and_exempt_classes():
-    """Neither is a promise for each class."""
+    """Neither is a guarantee for each class."""
     rows = draw(np.random.default_rng(0), 300)
     pools, exempt = by_class(pool_classes=[(1, 2)]), by_class(exempt_classes=[3])
     assert headline(pools.calibrate(*rows), *rows) == (
@@ -518,7 +518,7 @@ def test_the_headline_names_pools_and_exempt_classes():
 
 
 def test_an_exempt_class_is_not_far_off(tmp_path):
-    """Nothing is promised for it, so it is no reason for another colour."""
+    """There is no guarantee for it, so it is no reason for another colour."""
     rng = np.random.default_rng(0)
     sure = np.array([8.0, 5.0, 5.0, -0.9])
     shares = np.full(4, 0.25)

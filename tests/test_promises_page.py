@@ -1,4 +1,4 @@
-"""The page of promises has a row for every public way, option and pair of options, and its tests exist."""
+"""The page of guarantees has a row for every public way, option and pair of options, and its tests exist."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""The pages for maintainers name what is there, and whoever follows a recipe has what it promises."""
+"""The pages for maintainers name files that exist, and their recipes work."""
 
 import ast
 import json
@@ -86,7 +86,7 @@ def test_a_diff_that_breaks_its_file_is_found():
         ast.parse(text)
 
 
-# whoever follows a recipe has what it promises
+# the recipes work
 
 PLACES = {"add-a-growth-rule": 4, "add-a-loss": 3, "add-a-guarantee": 4}
 """The largest number of files that each recipe edits."""

@@ -1,4 +1,4 @@
-"""``alpha`` as a share of what could be lost: exact thresholds, and a promise that holds and is used up."""
+"""``alpha`` as a share of what could be lost: exact thresholds, and a guarantee that holds and is used up."""
 
 import itertools
 import math
@@ -243,7 +243,7 @@ def test_binomial_is_for_classes_that_all_can_lose_the_same():
     assert one.calibrate(PROBA, Y).guarantee().bound_name == "binomial"
 
 
-# The promise itself, on designs for which its expectation is computed and not sampled.
+# The guarantee itself, on designs for which its expectation is computed and not sampled.
 
 DESIGNS = {
     # probabilities of types of rows, their scores and labels, and the loss
@@ -372,7 +372,7 @@ class ShareLost:
         return self._known[tau]
 
     def luck(self, alpha):
-        """What each label of each case loses beyond the promise, where that is just kept."""
+        """What each label of each case loses beyond the guarantee, where that is just kept."""
         tau = self.stops[bisect(self.stops, float(alpha), hi=len(self.stops) - 1, key=self)]
         return standardised(self.losses(tau) - self(tau) * self.most, self.population.joint)
 

@@ -32,7 +32,7 @@ def start(summary):
 
 @pytest.fixture(scope="module")
 def pooled(draw):
-    """Few rows of the upper two classes share a threshold, and nothing is promised for the first."""
+    """Few rows of the upper two classes share a threshold, and there is no guarantee for the first."""
     proba, y = draw(600, 4, seed=1)
     keep = (y < 2) | (np.cumsum(y >= 2) <= 14)
     controller = orisk.RiskController(
@@ -70,13 +70,13 @@ def test_one_class_is_named_as_far_off_and_no_other(draw):
 def test_a_class_without_a_promise_has_no_verdict(pooled):
     shown, data = text_of(pooled)
     none = data["stops"][pooled["start"]]["strata"][0]
-    assert (none["exempt"], none["word"]) == (True, "nothing is promised")
-    assert "Nothing is promised for None." in shown
+    assert (none["exempt"], none["word"]) == (True, "no guarantee")
+    assert "There is no guarantee for None." in shown
     assert "the calibration rows themselves" not in json.dumps(data)
     assert "Rows of None count too, so it may be above alpha." in shown
     assert "so the line may lie above the dashed diagonal" in shown
     assert "for each true class except None." in shown
-    assert "none: nothing is promised" in shown
+    assert "none: no guarantee" in shown
     assert "Smallest alpha" not in shown  # pools are others at another alpha
     assert "not certified" not in data["stops"][pooled["start"]]["fields"]["tag"]
 

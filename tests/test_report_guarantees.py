@@ -437,7 +437,7 @@ def test_alphas_by_class_share_one_slider(draw, opened):
     )
     assert page.page.locator(".chosen label").inner_text() == "Alphas times"
     assert (
-        "The slider multiplies all alphas by one factor; 1 stands for the calibrated ones."
+        "The slider multiplies all alphas by one factor; the factor 1 gives the calibrated alphas."
         in page.page.locator("main").inner_text()
     )
     stop = page.stop(found["start"] + 2)
@@ -476,7 +476,11 @@ def test_alphas_by_class_share_one_slider(draw, opened):
             {"Shift": "of covariates: rows have weights"},
         ),
         ("class ratios", ["by label"], {"Shift": "of the shares of the classes", "Ratio of Mild": "0.5"}),
-        ("randomized", ["Its seed here is 3", "a coin decides"], {"Randomized": "yes, seed 3"}),
+        (
+            "randomized",
+            ["The seed is 3", "labels exactly at the threshold are included at random"],
+            {"Randomized": "yes, seed 3"},
+        ),
         (
             "groups by class",
             ["Each group and true class", "north / None", "always in the set"],

@@ -164,8 +164,8 @@ def test_numbers_are_found_with_and_without_separators(shown, asked):
 def test_many_cases_are_cut_short_and_counted(shown):
     _, page = shown
     assert len(found(page, "X")) == 20  # of any case
-    assert page.page.locator("[data-found]").inner_text().endswith("The first 20 of 300 cases.")
+    assert page.page.locator("[data-found]").inner_text().endswith("The first 20 of 300 rows.")
     page.page.locator("#find").fill("no such case")
-    page.page.get_by_text("This page holds no such case.").wait_for()
+    page.page.get_by_text("This page has no such row.").wait_for()
     page.page.locator("#find").fill("")
     page.page.wait_for_function("() => document.querySelector('[data-found]').children.length === 0")

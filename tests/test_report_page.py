@@ -641,7 +641,7 @@ def test_tables_that_go_on_say_so(opened, grades):
 
     start = grades.summary["start"]
     phone = opened(grades.summary, viewport=PHONE).drawn(start)
-    assert shown(phone) == [True, "The table goes on to the right: scroll sideways."]
+    assert shown(phone) == [True, "Scroll right to see the rest of the table."]
     shadows = "box => getComputedStyle(box).backgroundAttachment"
     assert phone.page.locator("[data-cases=widest]").evaluate(shadows) == "local, local, scroll, scroll"
     phone.page.set_viewport_size(DESK)

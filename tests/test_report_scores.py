@@ -69,7 +69,7 @@ def test_other_scores_are_said_at_the_top_of_the_page(draw, calibrated):
     said = [float(word) for word in found["text"].split() if word.replace(".", "").isdigit()]
     assert said == pytest.approx([now, then], rel=0.01)
     opening, _, _ = render(summary).partition("<main")
-    assert 'see <a href="#drift">Have the scores drifted?</a>' in opening
+    assert 'see <a href="#drift">Have the scores changed?</a>' in opening
 
 
 def test_a_small_difference_is_said_to_be_small(draw):
@@ -91,7 +91,7 @@ def test_another_mix_breaks_no_promise_of_a_part(draw, options, columns, parts):
     controller = orisk.RiskController(alpha=0.1, **options).calibrate(proba, y, **columns)
     found = summarise(controller, less_certain(proba), y, **columns)["scores"]
     assert found["text"].endswith(
-        f"Another mix of {parts} can do this too, and breaks none of their promises."
+        f"Another mix of {parts} can do this too, and breaks none of their guarantees."
     )
     same = summarise(controller, proba, y, **columns)["scores"]
     assert "mix" not in same["text"]
@@ -108,7 +108,7 @@ def test_what_cannot_be_compared_says_why(draw, name, why):
     assert summary["scores"]["new"] is None
     assert f"can't be compared: {why}" in summary["scores"]["text"]
     page = render(summary)
-    assert "Have the scores drifted?" in page
+    assert "Have the scores changed?" in page
     assert 'data-chart="scores"' not in page
 
 

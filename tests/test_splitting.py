@@ -234,7 +234,7 @@ def test_folds_say_what_is_wrong(folds, more, message):
         split_folds(6, folds, **more)
 
 
-# what a promise needs of a split
+# what a guarantee needs of a split
 
 
 def risks_on_a_sorted_file(random_states, alpha=0.3, K=3, n=60):

@@ -195,7 +195,7 @@ COSTS = CostTable.of(orisk.DivergenceLoss(), K)
 
 
 class OfPredictedRows:
-    """Takes batches of rows, which have the same sets whatever the promise is."""
+    """Takes batches of rows, which have the same sets whatever the guarantee is."""
 
     def __init__(self, part, count):
         self.part, self.count = part, count
@@ -275,7 +275,7 @@ EDGES = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 1.0])
 QUESTION = Question(EDGES, ((0.1, 0.3), (0.4, 0.6)))
 EVERY_STEP = Draw(1.0, -np.inf, np.inf)
 PARTED = ["rows", "groups", "classes", "coins"]
-"""Promises for which parts need not know the row of each step."""
+"""Guarantees for which parts need not know the row of each step."""
 
 
 def of_steps(made, found, promises=PARTED, **more):

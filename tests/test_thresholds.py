@@ -72,7 +72,7 @@ def test_a_group_without_weight_has_full_sets_and_is_named(draw):
     proba, y = draw(200, 4)
     group = np.arange(200) % 2
     weights = np.where(group == 0, 1.0, 0.0)
-    with pytest.warns(UserWarning, match="too few rows of 1, so their sets hold all labels"):
+    with pytest.warns(UserWarning, match="too few rows of 1, so their sets include all labels"):
         controller = orisk.RiskController(alpha=0.2).calibrate(proba, y, groups=group, sample_weight=weights)
     assert controller.threshold_[1] == -math.inf
     assert not controller.guarantee().parts[1].certified

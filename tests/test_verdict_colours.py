@@ -40,8 +40,8 @@ def folder(tmp_path_factory):
         ("green.csv", "green", 0, "no class, group or size of sets is far off."),
         ("amber.csv", "amber", 3, "% of class 'very poor' are missed ("),
         ("few.csv", "amber", 3, "too few test rows"),
-        ("cal.csv", "amber", 3, "say nothing about the promise"),
-        ("red.csv", "red", 4, "disagree with the promise"),
+        ("cal.csv", "amber", 3, "say nothing about the guarantee"),
+        ("red.csv", "red", 4, "disagree with the guarantee"),
     ],
 )
 def test_strict_ends_with_the_code_of_the_colour(folder, monkeypatch, name, colour, code, says):

@@ -1,7 +1,7 @@
-"""A monitor of what a calibration promises: a share of what could be lost, and no promise for some classes.
+"""A monitor of a guarantee about a share of the possible loss, or with exempt classes.
 
-With ``relative`` the promise is E[L] <= alpha E[g_y], where g_y is the largest cost of the label y. Rows of
-exempt classes have no promise. False alarms are as rare as for the plain promise.
+With ``relative`` the guarantee is E[L] <= alpha E[g_y], where g_y is the largest cost of the label y. Rows of
+exempt classes have no guarantee. False alarms are as rare as for the plain guarantee.
 """
 
 import json
@@ -46,7 +46,7 @@ def test_a_share_that_is_a_tenth_too_large_is_found():
 
 
 def test_the_mean_loss_of_these_rows_is_above_alpha():
-    """So a monitor of the mean loss would ring, although the relative promise is kept."""
+    """A monitor of the mean loss would raise an alarm, although the relative guarantee holds."""
     assert rung(20, 1_500, 1) == 1
 
 

@@ -1,4 +1,4 @@
-"""``monitor`` and ``drift`` as they are used: files that come again, other promises, JSON and exit codes."""
+"""``monitor`` and ``drift`` in use: repeated files, other guarantees, JSON and exit codes."""
 
 import json
 from pathlib import Path
@@ -96,7 +96,7 @@ def test_what_is_watched_is_what_the_calibration_promises(options, promise):
     assert document["risk"] == monitor.risk_
     calibrate("rows.csv", *PLAIN, *(SHARE[:2] if share else []), out="plain.json")
     line = refusal(2, "monitor", "watch.json", "plain.json", "new.csv", "--again")
-    assert line.startswith("watch.json watches another promise than that of the calibration: --relative or")
+    assert line.startswith("watch.json tests another guarantee than that of the calibration: --relative or")
 
 
 def test_the_alarm_of_a_share_names_it():

@@ -1,6 +1,6 @@
-"""From losses to thresholds: accumulate rows, keep a promise, say what is guaranteed.
+"""From losses to thresholds: accumulate rows, find thresholds, say what is guaranteed.
 
-Promises, the rules for combining options, thresholds, and the guarantee in words belong here. Reading rows
-belongs to ``execution``, their checks to ``inputs``, and growing sets to ``prediction``. Promises and bounds
+Thresholds, the rules for combining options, and the guarantee in words belong here. Reading rows
+belongs to ``execution``, their checks to ``inputs``, and growing sets to ``prediction``. These modules
 never see a probability.
 """

@@ -37,7 +37,7 @@ INSTEAD = {
     frozenset(("delta", "sample_weight")): _ACCEPT,
     frozenset(("delta", "class_ratios")): _ACCEPT,
     frozenset(("condition_on", "class_ratios")): (
-        "A promise for each true class does not depend on the shares of the classes: leave class_ratios out."
+        "A guarantee for each true class does not depend on the class shares: leave class_ratios out."
     ),
 }
 """What to do instead of combining a pair, if something else keeps both promises."""

@@ -68,13 +68,13 @@ class Guarantee(Table):
     shift : {"covariates", "labels"} or None
         How the population may have shifted.
     randomized : bool
-        Whether a coin decides about labels at the threshold.
+        Whether labels at the threshold are included at random.
     group, label
         The group and the true class that this guarantee is for; None if it is for all.
     pool : tuple
         The classes whose rows this guarantee is for together, if several share a threshold.
     exempt : bool
-        Whether nothing is promised for this true class.
+        Whether this true class has no guarantee.
     always_held : tuple
         Classes with weights so large that every set includes them.
     parts : tuple of Guarantee
@@ -190,7 +190,7 @@ class Guarantee(Table):
         return listed(f"{text(alpha)} for {label!r}" for label, alpha in alphas)
 
     def condition(self) -> str:
-        """State the condition under which the promise holds."""
+        """State the condition under which the guarantee holds."""
         if self.shift == "covariates":
             return "if the weights are the likelihood ratios of its population to that of the rows"
         if self.shift == "labels":
@@ -215,9 +215,9 @@ class Guarantee(Table):
         if self.parts:
             return " ".join(filter(None, (self._pools(), self._exempt(), self._uncertified_parts())))
         if self.exempt:
-            return "Nothing is promised for this class."
+            return "There is no guarantee for this class."
         if not self.certified:
-            few = "They are too few, so every set holds all labels."
+            few = "There are too few of them, so every set includes all labels."
             return f"{few} At least {self.n_needed} {self.unit}s{self._that_lose_most} are needed."
         if self.always_held or not self.saturated:
             return self._always_held()
@@ -249,18 +249,20 @@ class Guarantee(Table):
         if not texts:
             return ""
         together = "; ".join(texts)
-        return f"These classes share a threshold, and the promise is for their rows together: {together}."
+        return f"These classes share a threshold, and the guarantee is for their rows together: {together}."
 
     def _exempt(self) -> str:
         names = dict.fromkeys(repr(part.label) for part in self.parts if part.exempt)
-        return f"Nothing is promised for {listed(names)}." if names else ""
+        return f"There is no guarantee for {listed(names)}." if names else ""
 
     def _uncertified_parts(self) -> str:
         few = [*{part.name: part for part in self.parts if not part.certified}.values()]
         if not few:
             return ""
         held = (
-            "so their sets hold all labels" if self.parts[0].label is None else "so every set includes them"
+            "so their sets include all labels"
+            if self.parts[0].label is None
+            else "so every set includes them"
         )
         needed = max(part.n_needed for part in few)
         text = f"There are too few {self.unit}s of {listed(part.name for part in few)}, {held}; at least "
@@ -278,7 +280,7 @@ class Guarantee(Table):
         few = [part for part in self.parts if not part.certified and part.label is not None]
         if not few:
             return ""
-        exempt = "`exempt_classes` names classes for which nothing is promised."
+        exempt = "`exempt_classes` names classes without a guarantee."
         if few[0].pool or self.delta is not None or self.unit != "row":
             return f" {exempt}"
         return f" `pool_classes=True` lets adjacent classes share a threshold, and {exempt}"

@@ -1,6 +1,6 @@
-r"""Adjacent true classes that share a threshold, and classes for which nothing is promised.
+r"""Adjacent true classes that share a threshold, and classes without a guarantee.
 
-The promise for a pool ``P`` of classes is about its rows together,
+The guarantee for a pool ``P`` of classes is about its rows together,
 
 .. math:: E[\,L \mid y \in P\,] \le \alpha.
 
@@ -51,7 +51,7 @@ class Pooling(NamedTuple):
 
         exempt = frozenset(at(label, "exempt_classes") for label in exempt_classes)
         if len(exempt) == len(labels):
-            raise ValueError("exempt_classes has every class, so nothing would be promised; leave some out.")
+            raise ValueError("exempt_classes has every class, so nothing is guaranteed; leave some out.")
         if pool_classes is True:
             return cls(by_count=True, exempt=exempt)
         named = []

@@ -131,7 +131,7 @@ def difference(calibrated: BinCounts, new: BinCounts) -> str | None:
 
 
 def difference_of(calibration: Calibration, new: BinCounts) -> str | None:
-    """Say how the scores of new rows differ, unless they may: another mix of groups keeps each promise."""
+    """Say how the scores of new rows differ, unless they may: another mix of groups keeps each guarantee."""
     if calibration.score_counts is None or calibration.strata.groups is not None:
         return None
     return difference(calibration.score_counts, new)

@@ -1,4 +1,4 @@
-"""The checked parameters of a controller: the loss, the growth rule, the promise and its options."""
+"""The checked parameters of a controller: the loss, the growth rule, the guarantee and its options."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Spec:
         require_theorem(self.options)
         for name in ("pool_classes", "exempt_classes"):
             if getattr(self, name) and self.condition_on is None:
-                raise ValueError(f'{name} is for a promise for each true class; add condition_on="label".')
+                raise ValueError(f'{name} is for a guarantee for each true class; add condition_on="label".')
 
     @cached_property
     def promise(self) -> Promise:

@@ -53,8 +53,8 @@ def class_warnings(
 ) -> Iterator[str]:
     """Say which classes are covered less than half as often as ``1 - alpha``, and which weights hurt.
 
-    Losses by distance and calibrations for a shifted population are not checked: they promise no coverage of
-    these rows.
+    Losses by distance and calibrations for a shifted population are not checked, because they do not
+    guarantee a coverage of these rows.
     """
     calibration = own.calibration
     costs, K = calibration.costs, len(calibration.classes)

@@ -186,8 +186,8 @@ def tie_warnings(rows: ScoredRows, costs: CostTable, alpha: Fraction) -> Iterato
         what = "is exactly 0" if zeros > len(at_floor) / 2 else "is the smallest of the row"
         yield (
             f"In {len(at_floor) / len(rows):.0%} of {len(rows):,} calibration rows the score of the true "
-            f"class {what}, as for other classes there. alpha allows to miss fewer, so sets have to include "
-            "all of these classes. Scores that were rounded, cut off or made from hard predictions do this, "
-            "as do missing tokens of a language model: ask for more log-probabilities, or recalibrate the "
-            "scores."
+            f"class {what}, as for other classes there. alpha allows fewer misses, so sets must include "
+            "all of these classes. Rounded or truncated scores, hard predictions and missing tokens of a "
+            "language model cause this: keep more digits, ask for more log-probabilities, or recalibrate "
+            "the scores."
         )

@@ -28,11 +28,11 @@ _COMMANDS: dict[Callable[..., None], str] = {
     calibrate: "Find the exact threshold on a file with known labels.",
     predict: "Write the prediction set of each row of a file.",
     evaluate: "Compare the loss on known labels with the guarantee.",
-    monitor: "Watch whether new rows keep the risk.",
-    drift: "Watch whether scores change, without labels.",
-    report: "Write a page that shows all of it.",
+    monitor: "Test whether the risk of new rows exceeds alpha.",
+    drift: "Test whether the scores change, without labels.",
+    report: "Write a report as one HTML page.",
     compare: "Rank growth rules under each loss.",
-    demo: "Try it on simulated data.",
+    demo: "Try the library on simulated data.",
 }
 for command, help_line in _COMMANDS.items():
     app.command(cls=options.Command, short_help=help_line)(terminal.stoppable(command))

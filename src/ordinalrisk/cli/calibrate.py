@@ -41,7 +41,7 @@ def calibrate(
     loss: Annotated[str, typer.Option(metavar="LOSS", help="{losses}, or a CSV file of costs.")] = "coverage",
     weights: Annotated[str | None, typer.Option(metavar="H", help="A weight for each class: 1,1,2.")] = None,
     positions: Annotated[
-        str | None, typer.Option(metavar="V", help="Where the labels lie: 18,30,65. With divergence.")
+        str | None, typer.Option(metavar="V", help="Positions of the labels: 18,30,65. With divergence.")
     ] = None,
     power: Annotated[
         str | None, typer.Option(metavar="P", help="Power of the distance. With divergence.")
@@ -57,17 +57,17 @@ def calibrate(
     ] = False,
     growth: Annotated[str, typer.Option(metavar="RULE", help="{growths}.")] = "frontier",
     point: Annotated[
-        str | None, typer.Option(metavar="RULE", help="Where sets grow from: mode, bayes or median.")
+        str | None, typer.Option(metavar="RULE", help="Label that sets grow from: mode, bayes or median.")
     ] = None,
     delta: Annotated[
-        str | None, typer.Option(metavar="D", help="Keep alpha with probability 1 - D, not just on average.")
+        str | None, typer.Option(metavar="D", help="Keep alpha with probability 1 - D, not only on average.")
     ] = None,
     confidence_bound: Annotated[
         str, typer.Option(metavar="BOUND", help="With --delta: auto, {bounds}.")
     ] = "auto",
     group: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Column of groups, to keep alpha in each of them."),
+        typer.Option(metavar="COLUMN", help="Column of groups; alpha then holds for each group."),
     ] = None,
     cluster_col: Annotated[
         str | None,
@@ -76,7 +76,7 @@ def calibrate(
         ),
     ] = None,
     per_class: Annotated[
-        bool, typer.Option("--per-class", help="Keep alpha for each true class, not just on average.")
+        bool, typer.Option("--per-class", help="Keep alpha for each true class, not only on average.")
     ] = False,
     pool_classes: Annotated[
         bool,
@@ -88,7 +88,7 @@ def calibrate(
     ] = None,
     exempt_class: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="With --per-class: a class for which nothing is promised."),
+        typer.Option(metavar="NAME", help="With --per-class: a class without a guarantee."),
     ] = None,
     weight_col: Annotated[
         str | None,
@@ -96,14 +96,14 @@ def calibrate(
     ] = None,
     class_ratios: Annotated[
         str | None,
-        typer.Option(metavar="W", help="New shares of the classes by the shares here: 1,2,0.5."),
+        typer.Option(metavar="W", help="Ratio of new to present share of each class: 1,2,0.5."),
     ] = None,
     randomize: Annotated[
-        bool, typer.Option("--randomize", help="Let a coin decide about labels at the threshold.")
+        bool, typer.Option("--randomize", help="Include labels at the threshold at random.")
     ] = False,
     relative: Annotated[
         bool,
-        typer.Option("--relative", help="Let alpha be a share of what could be lost: 0.1 of all weight."),
+        typer.Option("--relative", help="Make alpha a share of the largest possible loss."),
     ] = False,
     random_state: Annotated[
         int | None,
@@ -112,7 +112,7 @@ def calibrate(
         ),
     ] = None,
     no_check: Annotated[
-        bool, typer.Option("--no-check", help="Do not check whether scores, labels and sets look right.")
+        bool, typer.Option("--no-check", help="Skip the checks of scores, labels and sets.")
     ] = False,
     input_format: options.InputFormat = None,
     delimiter: options.Delimiter = None,
@@ -121,7 +121,7 @@ def calibrate(
     cluster: options.Cluster = None,
     more_alphas: Annotated[
         str | None,
-        typer.Option(metavar="A", help="With --cluster: other risks to ask for later, as 0.01,0.1."),
+        typer.Option(metavar="A", help="With --cluster: other alphas to use later: 0.01,0.1."),
     ] = None,
     sign: options.Sign = None,
 ) -> None:
@@ -148,7 +148,7 @@ def calibrate(
     if out != "-":
         terminal.require_writable_file(written, "--out", *map(options.place, places))
     if more_alphas is not None and cluster is None:
-        terminal.fail("--more-alphas is for --cluster; one machine keeps what any risk needs.")
+        terminal.fail("--more-alphas is only for --cluster; otherwise every alpha is available anyway.")
     if sign is not None:
         options.require_private_key(sign, written)
     per_class = per_class or options.is_by_class(alpha)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 _INTERVAL = (
-    "The mean size has an approximate 95 % interval (from, to). Where two intervals overlap, they leave open "
-    "which rule has smaller sets."
+    "The mean size has an approximate 95 % interval (from, to). If two intervals overlap, the data do not "
+    "show which rule has smaller sets."
 )
 _OTHER_ROWS = (
     "Calibrate on other rows than these: a loss, rule or alpha that was chosen on the calibration rows has "
@@ -45,11 +45,11 @@ def compare(
         Path | None, typer.Option(metavar="FILE", help="Add a loss with a CSV file of costs.")
     ] = None,
     relative: Annotated[
-        bool, typer.Option("--relative", help="Let alpha be a share of what could be lost, as in calibrate.")
+        bool, typer.Option("--relative", help="Make alpha a share of the largest possible loss.")
     ] = False,
-    folds: Annotated[int, typer.Option(help="Parts of the cross-validation.")] = 5,
+    folds: Annotated[int, typer.Option(help="Number of folds of the cross-validation.")] = 5,
     sample: Annotated[
-        int, typer.Option(help="Compare on so many rows, drawn at random, if there are more.")
+        int, typer.Option(help="Most rows to compare on; more are sampled at random.")
     ] = 200_000,
     random_state: Annotated[int, typer.Option(help="Seed of the sample and of the parts.")] = 0,
     json: Annotated[str | None, typer.Option(metavar="FILE", help="All results as JSON.")] = None,

@@ -65,7 +65,7 @@ def demo(
         console,
         [
             "The risk is at most alpha in expectation for every rule, and varies around that from half to "
-            "half. The size is what the promise costs: the frontier rule needs the fewest labels where the "
+            "half. The size is what the guarantee costs: the frontier rule needs the fewest labels where the "
             "probabilities are right."
         ],
     )

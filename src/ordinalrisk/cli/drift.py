@@ -21,7 +21,8 @@ def drift(
     calibration: options.CalibrationFile,
     new: Annotated[str, typer.Argument(metavar="MONTH", help="File with scores, or -.")],
     delta: Annotated[
-        str | None, typer.Option(metavar="D", help=f"Probability of a false alarm, ever. [default: {_DELTA}]")
+        str | None,
+        typer.Option(metavar="D", help=f"Largest probability of a false alarm. [default: {_DELTA}]"),
     ] = None,
     scores: options.Scores = None,
     logits: options.Logits = None,

@@ -49,9 +49,9 @@ def evaluate(
     mean. With weights, the test rows must be drawn like the calibration rows, not from the new population:
     that would weight them twice.
 
-    The verdict is green if the rows agree with the guarantee and no class, group or size of sets is far off:
-    covered less than half as often as promised, by more than chance often explains. It is red if the rows
-    disagree with the guarantee, and amber otherwise, also if the rows show nothing.
+    The verdict is green if the rows agree with the guarantee and no class, group or size of sets is far off.
+    Far off means that its coverage is less than half of the target, and chance seldom explains this. The
+    verdict is red if the rows disagree with the guarantee, and amber otherwise.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``ordinalrisk monitor``: test, file after file, whether a calibration still keeps its promise."""
+"""``ordinalrisk monitor``: test, file after file, whether a calibration still keeps its guarantee."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ def monitor(
     alpha: Annotated[
         str | None,
         typer.Option(
-            metavar="A", help="The risk to watch, a share after --relative. [default: as calibrated]"
+            metavar="A", help="The risk to test; a share after --relative. [default: as calibrated]"
         ),
     ] = None,
     delta: Annotated[
-        str | None, typer.Option(metavar="D", help=f"Probability of a false alarm, ever. [default: {_DELTA}]")
+        str | None,
+        typer.Option(metavar="D", help=f"Largest probability of a false alarm. [default: {_DELTA}]"),
     ] = None,
     label: options.Label = None,
     scores: options.Scores = None,
@@ -150,7 +151,7 @@ def _require_same(
     promise = controller.relative, {*controller.exempt_classes}
     if (watch.relative, {*watch.exempt_classes}) != promise:
         terminal.fail(
-            f"{state} watches another promise than that of the calibration: --relative or --exempt-class "
+            f"{state} tests another guarantee than that of the calibration: --relative or --exempt-class "
             "differ; name another STATE."
         )
     states.require_same(state, "--alpha", alpha, watch.alpha)
@@ -172,8 +173,8 @@ def _watch_clusters(watch: RiskMonitor, clusters: ClusteredRows, name: str) -> i
 def _warn_of_calibration_rows(controller: RiskController, new: FileFingerprints) -> None:
     if controller.data_blake3_ in [file.blake3 for file in new.files]:
         warnings.warn(
-            "These are the rows that were calibrated with: the threshold was chosen on them, so they show "
-            "less loss than new rows do.",
+            "These are the calibration rows: the threshold was chosen on them, so their loss is lower than "
+            "that of new rows.",
             stacklevel=2,
         )
 

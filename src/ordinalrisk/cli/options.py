@@ -49,7 +49,9 @@ class ReadFormat(StrEnum):
     excel = "excel"
 
 
-CalibrationFile = Annotated[str, typer.Argument(metavar="CALIBRATION", help="What calibrate wrote.")]
+CalibrationFile = Annotated[
+    str, typer.Argument(metavar="CALIBRATION", help="The calibration, as written by calibrate.")
+]
 TestFiles = Annotated[
     list[str], typer.Argument(metavar="TEST...", help="Files with scores and known labels, or -.")
 ]
@@ -62,7 +64,7 @@ Logits = Annotated[
     bool | None,
     typer.Option(
         "--logits/--probabilities",
-        help="What the scores are. [default: by their names, or as calibrated]",
+        help="Kind of scores. [default: by their names, or as calibrated]",
         show_default=False,
     ),
 ]
@@ -72,7 +74,9 @@ Rescale = Annotated[
 ClassList = Annotated[
     str | None, typer.Option(metavar="NAMES", help="The labels in order: None,Mild,Severe.")
 ]
-Alpha = Annotated[str | None, typer.Option(metavar="A", help="Another risk than the calibrated one.")]
+Alpha = Annotated[
+    str | None, typer.Option(metavar="A", help="The risk, if it differs from the calibrated one.")
+]
 Group = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Column of the groups. [default: as calibrated]")
 ]
@@ -85,7 +89,7 @@ WeightColumn = Annotated[
     typer.Option("--weight-col", metavar="COLUMN", help="Column of the weights. [default: as calibrated]"),
 ]
 RandomState = Annotated[
-    int | None, typer.Option(metavar="N", help="For a randomized calibration: seed of its coins.")
+    int | None, typer.Option(metavar="N", help="For a randomized calibration: seed of the random choices.")
 ]
 Sign = Annotated[
     Path | None,
@@ -107,9 +111,7 @@ InputFormat = Annotated[
 ]
 Delimiter = Annotated[
     str | None,
-    typer.Option(
-        metavar="SIGN", help="What separates the values of CSV: ',', ';' or tab. [default: detected]"
-    ),
+    typer.Option(metavar="SIGN", help="Delimiter of CSV: ',', ';' or tab. [default: detected]"),
 ]
 Decimal = Annotated[
     str | None, typer.Option(metavar="SIGN", help="The decimal sign: '.' or ','. [default: detected]")

@@ -1,4 +1,4 @@
-"""``ordinalrisk predict``: from a saved calibration and a file of scores to intervals."""
+"""``ordinalrisk predict``: from a saved calibration and a file of scores to prediction sets."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def predict(
     group: options.Group = None,
     weight_col: options.WeightColumn = None,
     unseen_groups: Annotated[
-        options.UnseenGroups, typer.Option(help="What rows of a group without calibration rows get.")
+        options.UnseenGroups, typer.Option(help="What to do with groups without calibration rows.")
     ] = options.UnseenGroups.error,
     random_state: options.RandomState = None,
     keep: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMNS",
-            help="Columns that pass through: id,x* or '*'; '' for none. [default: all but the scores]",
+            help="Columns to copy to the output: id,x* or '*'; '' for none. [default: all but the scores]",
         ),
     ] = None,
-    prefix: Annotated[str, typer.Option(metavar="TEXT", help="Before the names of the new columns.")] = "",
+    prefix: Annotated[str, typer.Option(metavar="TEXT", help="Prefix of the names of the new columns.")] = "",
     input_format: options.InputFormat = None,
     delimiter: options.Delimiter = None,
     decimal: options.Decimal = None,
@@ -49,7 +49,7 @@ def predict(
         bool,
         typer.Option(
             "--drift-note/--no-drift-note",
-            help="Whether to say so if scores differ from those calibrated with.",
+            help="Add a note if the scores differ from those of the calibration rows.",
         ),
     ] = True,
     cluster: options.Cluster = None,

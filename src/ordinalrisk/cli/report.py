@@ -15,9 +15,7 @@ def report(
     out: Annotated[
         str, typer.Option("--out", "-o", metavar="FILE", help="The page; the numbers go next to it, as JSON.")
     ] = "report.html",
-    title: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What the report is called, at the top of the page.")
-    ] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title at the top of the page.")] = None,
     label: options.Label = None,
     scores: options.Scores = None,
     logits: options.Logits = None,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ordinalrisk.sequential.watched_files import FileFingerprints
 
 Again = Annotated[
-    bool, typer.Option("--again", help="Count rows although a file with the same rows was counted.")
+    bool, typer.Option("--again", help="Count the rows even if a file with the same rows was counted before.")
 ]
 Json = Annotated[str | None, typer.Option(metavar="FILE", help="The same numbers as JSON.")]
 State = Annotated[str, typer.Argument(metavar="STATE", help="State file; created if it does not exist.")]

@@ -20,7 +20,7 @@ class UnitSteps(NamedTuple):
 
     As the threshold passes the level ``at[i]``, the loss of unit ``unit[i]`` grows by ``by[i] > 0`` whole
     multiples of a scale that is kept elsewhere. ``n_units`` counts units without a step too. ``stakes`` is
-    the most that each unit can lose, in the same multiples, if the promise is a share of it.
+    the most that each unit can lose, in the same multiples, if the guarantee is a share of it.
     """
 
     at: NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Describe the promise of a report in words, from its summary: groups, classes, clusters and shifts."""
+"""Describe the guarantee of a report in words, from its summary: groups, classes, clusters and shifts."""
 
 from __future__ import annotations
 
@@ -44,15 +44,19 @@ def parts_in_words(summary: SummaryData) -> list[str]:
     sentences = [f"Each of the {promise['parts']:,} {noun} has a threshold and a guarantee of its own."]
     sentences += exempt_in_words(summary)
     if "class" in promise["by"]:
-        sentences.append("A set covers all true classes at once, so it can be wider than one of them needs.")
+        sentences.append(
+            "A set must be safe for every true class, so it can be larger than a single class needs."
+        )
     if has_own_alphas(summary):
-        sentences.append("The slider multiplies all alphas by one factor; 1 stands for the calibrated ones.")
+        sentences.append(
+            "The slider multiplies all alphas by one factor; the factor 1 gives the calibrated alphas."
+        )
     if len(promise["strata"]) < promise["parts"]:
         sentences.append(f"Shown are the {len(promise['strata'])} with the most calibration rows.")
     if promise["unseen_rows"]:
         sentences.append(
             f"{promise['unseen_rows']:,} test rows belong to groups without calibration rows: their sets "
-            "hold all labels."
+            "include all labels."
         )
     return sentences
 
@@ -61,7 +65,7 @@ def part_word(part: SummaryData, summary: SummaryData) -> str:
     """Write the verdict on a group or true class in a few words."""
     unit = summary["promise"]["unit"]
     if part["exempt"]:
-        return "nothing is promised"
+        return "no guarantee"
     if not part["certified"]:
         held = "always in the set" if "class" in summary["promise"]["by"] else "full sets"
         return f"too few calibration {unit}s: {held}"
@@ -131,13 +135,13 @@ def cautions(unit: str, shift: str | None) -> list[str]:
 
 
 def exempt_in_words(summary: SummaryData) -> list[str]:
-    """Name the classes for which nothing is promised, if there are any."""
+    """Name the classes without a guarantee, if there are any."""
     exempt = summary["promise"]["exempt"] if "promise" in summary else []
-    return [f"Nothing is promised for {listed(exempt)}."] if exempt else []
+    return [f"There is no guarantee for {listed(exempt)}."] if exempt else []
 
 
 def average_in_words(stop: SummaryData, summary: SummaryData) -> str:
-    """Say whether the promise is an average over the classes."""
+    """Say whether the guarantee is an average over the classes."""
     by = summary["promise"]["by"] if "promise" in summary else []
     if "class" not in by:
         within = "Within a group it" if by else "It"
@@ -190,13 +194,13 @@ def how_thresholds_apply(summary: SummaryData) -> str:
         each = strata_heading(summary).lower()
         return f"One for {each}: a label is in the set if its level reaches its threshold."
     if promise["shift"] is not None:
-        return "The larger the weight, the smaller the threshold that a level has to reach."
-    coin = ", and a coin decides if it just does" if promise["randomized"] else ""
+        return "A row with a larger weight has a smaller threshold."
+    coin = "; labels exactly at the threshold are included at random" if promise["randomized"] else ""
     return f"A label is in the set if its level reaches the threshold{coin}."
 
 
 def limits(summary: SummaryData) -> list[str]:
-    """List what is promised, and what is not."""
+    """List what is guaranteed, and what is not."""
     promise = summary["promise"]
     unit, cluster = promise["unit"], promise["unit"] == "cluster"
     shift, by = promise["shift"], promise["by"]
@@ -204,13 +208,13 @@ def limits(summary: SummaryData) -> list[str]:
     if shift is None:
         what = "the mean loss of new clusters" if cluster else "new rows"
         sentences.append(
-            f"The promise is about {what}, drawn at random from the same population as the calibration "
+            f"The guarantee is about {what}, drawn at random from the same population as the calibration "
             f"{unit}s."
         )
     else:
         ratios = "shares of the classes" if shift == "labels" else "likelihood ratios"
         sentences.append(
-            f"The promise is about a population that differs from that of the calibration rows by the "
+            f"The guarantee is about a population that differs from that of the calibration rows by the "
             f"{ratios} that the weights express. It is as good as the weights."
         )
     exempt = f" except {listed(promise['exempt'])}" if promise["exempt"] else ""
@@ -221,9 +225,11 @@ def limits(summary: SummaryData) -> list[str]:
         if promise["delta"] is None
         else f"It is an average over {unit}s, and fails for up to {promise['delta']} of all calibrations"
     )
-    sentences.append(f"{average}{for_each}. It is not a promise for {not_for}.")
+    sentences.append(f"{average}{for_each}. It is not a guarantee for {not_for}.")
     if promise["delta"] is not None and promise["bound"] != "dkw":
-        sentences.append("Each alpha of the slider has this confidence by itself, not all of them together.")
+        sentences.append(
+            "This confidence is for each alpha of the slider separately, not for all of them together."
+        )
     reasons = ["if the calibration rows were used to train the model"]
     reasons += [] if cluster else ["if several rows come from one person"]
     reasons.append(
@@ -233,18 +239,18 @@ def limits(summary: SummaryData) -> list[str]:
     sentences += cautions(promise["unit"], promise["shift"])
     if promise["randomized"]:
         sentences.append(
-            "A coin decides about labels at the threshold itself. Its seed here is "
-            f"{promise['random_state']}; another seed gives slightly different sets with the same promise."
+            "Labels exactly at the threshold are included at random. The seed is "
+            f"{promise['random_state']}; another seed gives slightly different sets with the same guarantee."
         )
     sentences.append(
-        "Choose alpha before you see the test data. The slider shows what other choices would have given; "
-        "these test rows can't check an alpha that was chosen by their results."
+        "Choose alpha before you see the test data. The slider shows the results of other choices, but these "
+        "test rows can't check an alpha that was chosen by looking at their results."
     )
     return sentences
 
 
 def facts(summary: SummaryData, bound: str | None) -> list[tuple[str, Facts]]:
-    """List the promise for the auditor; ``bound`` is the confidence bound in words."""
+    """List the guarantee for the auditor; ``bound`` is the confidence bound in words."""
     promise = summary["promise"]
     seed, clusters = promise["shuffle_seed"], promise["test_clusters"]
     ratios = zip(summary["classes"], promise["class_ratios"] or (), strict=False)
@@ -263,7 +269,7 @@ def facts(summary: SummaryData, bound: str | None) -> list[tuple[str, Facts]]:
     sections = [("Promise", [(term, text, False) for term, text in entries if text is not None])]
     if promise["strata"]:
         thresholds = [
-            (part["name"], "none: nothing is promised", False)
+            (part["name"], "none: no guarantee", False)
             if part["exempt"]
             else (
                 part["name"],

@@ -1,17 +1,17 @@
-r"""Classes, groups and sizes of sets that are covered far less often than was promised.
+r"""Classes, groups and sizes of sets that are covered far less often than was guaranteed.
 
-An average can keep its promise while one class is nearly always missed. A class, a group or a size of sets
-is far off if its rows, at least 5, are covered less than half as often as promised, and if chance seldom
-explains that: an exact binomial test at level 0.1 (Clopper-Pearson) rejects half of what was promised. The
-checks of calibration rows have the same rule. The level is not divided by the number of classes, groups and
-sizes: rare classes, which are the ones that an average hides, would then pass unseen.
+The average can be as guaranteed while one class is nearly always missed. A class, a group or a size of sets
+is far off if it has at least 5 rows, its coverage is less than half of the target, and chance seldom explains
+this: an exact binomial test at level 0.1 (Clopper-Pearson) rejects half of the target. The checks of
+calibration rows have the same rule. The level is not divided by the number of classes, groups and sizes,
+because then the test would not find rare classes, which are the ones that an average hides.
 
-What was promised is :math:`1 - \alpha / B` for a loss with one cost for each class. Other losses promise no
+The target is :math:`1 - \alpha / B` for a loss with one cost for each class. Other losses guarantee no
 coverage. There a class is far off if it is covered less than half as often as all rows together: by the lower
 end of the interval of all rows, so that neither of the two intervals is taken for certain.
 
 With unequal weights all rows together can be missed far more often than :math:`\alpha / B`, although the mean
-weight of what is missed keeps its promise. They are far off if they are missed more than twice as often.
+weight of the misses is as guaranteed. They are far off if they are missed more than twice as often.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Kind(NamedTuple):
 
 
 class FarOff(NamedTuple):
-    """A class, a group or a size of sets that is covered less than half as often as promised; or all rows.
+    """A class, a group or a size of sets that is covered less than half as often as guaranteed; or all rows.
 
     Attributes
     ----------
@@ -118,10 +118,10 @@ def kinds_of(
     classes: Sequence[Any],
     strata: Iterable[StratumRisk] = (),
 ) -> list[Kind]:
-    """Return each class, group and size of sets with test rows; not classes without cost or promise.
+    """Return each class, group and size of sets with test rows; not classes without cost or guarantee.
 
-    With unequal weights, all rows are among them, unless weights are part of the promise: one for each class,
-    for the share of the weight, or for another population.
+    With unequal weights, all rows are among them, unless the guarantee takes weights into account: one for
+    each class, for the share of the weight, or for another population.
     """
     promised = _Promised(tally, guarantee, costs)
     largest = np.asarray(costs.units).max(axis=1)

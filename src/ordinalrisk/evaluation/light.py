@@ -1,8 +1,8 @@
-"""Three colours for whether test rows agree with a promise, and the sentence that matters.
+"""A colour and a sentence that say whether test rows agree with a guarantee.
 
-Green: the test rows agree with the promise, no class, group or size of sets is far off, and there are enough
-test rows. Red: the test rows disagree with the promise. Amber: everything else, such as a loss above alpha
-that can be chance, a class that is nearly always missed, or rows that show nothing.
+Green: the test rows agree with the guarantee, no class, group or size of sets is far off, and there are
+enough test rows. Red: the test rows disagree with the guarantee. Amber: everything else, such as a loss above
+alpha that can be chance, a class that is nearly always missed, or rows that show nothing.
 """
 
 from __future__ import annotations
@@ -34,32 +34,32 @@ def light_of(word: str, far_off: Sequence[FarOff], n_looked_at: int, too_few: bo
     >>> light_of("agrees", [], 9, too_few=False).colour
     'green'
     >>> light_of("agrees", [], 1, too_few=True).sentence
-    'There are too few test rows to tell whether the promise holds.'
+    'There are too few test rows to tell whether the guarantee holds.'
     """
     named = _sentence_list([*map(str, far_off)])
     if word == "disagrees":
-        sentence = "The test rows disagree with the promise"
+        sentence = "The test rows disagree with the guarantee"
         return Light("red", f"{sentence}; {named}." if far_off else f"{sentence}.", far_off, n_looked_at)
     if word == "nothing":
-        sentence = "The test rows say nothing about the promise"
+        sentence = "The test rows say nothing about the guarantee"
         return Light(
             "amber", f"{sentence}, but {named}." if far_off else f"{sentence}.", far_off, n_looked_at
         )
-    above = "The loss is above the promise, which can be chance"
+    above = "The loss is above the guaranteed risk, which can be chance"
     if far_off:
-        start = above if word == "chance" else "The promise holds on average"
+        start = above if word == "chance" else "The guarantee holds on average"
         return Light("amber", f"{start}, but {named}.", far_off, n_looked_at)
     if word == "chance":
         return Light("amber", f"{above}.", far_off, n_looked_at)
     if too_few:
-        few = "There are too few test rows to tell whether the promise holds."
+        few = "There are too few test rows to tell whether the guarantee holds."
         return Light("amber", few, far_off, n_looked_at)
-    fine = "The test rows agree with the promise, and no class, group or size of sets is far off."
+    fine = "The test rows agree with the guarantee, and no class, group or size of sets is far off."
     return Light("green", fine, far_off, n_looked_at)
 
 
 def too_few_rows(realised: Realised | None, alpha: Fraction, bound: Fraction) -> bool:
-    """Return whether the risk may be so large that less than half of what was promised is kept.
+    """Return whether the risk may be so large that less than half of what was guaranteed is kept.
 
     The 95 % interval of the risk then ends above ``B - (B - alpha) / 2``.
     """

@@ -232,7 +232,7 @@ class Outcomes(Summary):
     ) -> Light:
         """Return the colour of a verdict, with the classes, groups and sizes that are far off.
 
-        With row weights nothing is checked: the test rows are not from the population of the promise.
+        With row weights nothing is checked: the test rows are not from the population of the guarantee.
         """
         tally, costs = self._tallies[stop], calibration.costs
         kinds = []
@@ -271,7 +271,7 @@ class Outcomes(Summary):
         assert self._strata is not None
         own = guarantee.parts[part] if guarantee.parts else guarantee
         n_rows = self._strata.n_rows(stop, part)
-        if own.pool:  # the promise is about the rows of all its classes together
+        if own.pool:  # the guarantee is about the rows of all its classes together
             labels = [k for k, label in enumerate(calibration.classes.tolist()) if label in own.pool]
             first = part - part % len(calibration.classes)
             risk = self._strata.realised_together(stop, [first + k for k in labels], labels)

@@ -78,15 +78,16 @@ def judged(
     if guarantee.parts:
         return _judged_by_strata(strata, guarantee, measured)
     if guarantee.exempt:
-        return Verdict("nothing", f"{measured}. Nothing is promised for this class.")
+        return Verdict("nothing", f"{measured}. There is no guarantee for this class.")
     alpha = decimal_text(guarantee.alpha)
     if not guarantee.certified:
         needed = guarantee.n_needed or rows_needed(guarantee.alpha, guarantee.bound)
         most = "" if guarantee.stake is None else " that can lose the most"
         return Verdict(
             "nothing",
-            f"Every set holds all labels, so nothing is missed, and nothing is learned either: {alpha} takes "
-            f"at least {needed:,} calibration {guarantee.unit}s{most}, and there were {guarantee.n_rows:,}.",
+            "Every set includes all labels, so there are no misses, and the test rows show nothing: "
+            f"{alpha} needs at least {needed:,} calibration {guarantee.unit}s{most}, and there were "
+            f"{guarantee.n_rows:,}.",
         )
     risk = realised.risk
     if risk.low <= guarantee.alpha:
@@ -122,7 +123,7 @@ def judged(
 def _judged_by_strata(strata: Sequence[StratumRisk], guarantee: Guarantee, measured: str) -> Verdict:
     """Judge a guarantee that each stratum has for itself.
 
-    If many strata all keep their promise, some look as if they did not. So the whole disagrees only if a
+    If many strata all keep their guarantee, some look as if they did not. So the whole disagrees only if a
     stratum exceeds its ``alpha`` by more than chance explains for the worst of so many (Bonferroni).
     """
     noun = strata_noun(guarantee)
@@ -146,7 +147,7 @@ def _judged_by_strata(strata: Sequence[StratumRisk], guarantee: Guarantee, measu
             "like their calibration rows."
         )
     if exempt := [part for part in strata if part.guarantee.exempt]:
-        text += f" Nothing is promised for {_names(exempt)}."
+        text += f" There is no guarantee for {_names(exempt)}."
     if uncertified := [part for part in strata if not part.guarantee.certified]:
         text += f" Too few calibration {guarantee.unit}s for a guarantee: {_names(uncertified)}."
     return Verdict("disagrees" if beyond else "chance" if above else "agrees", text)
@@ -235,7 +236,7 @@ def strata_noun(guarantee: Guarantee) -> str:
 def _excess_deviation(realised: Realised, guarantee: Guarantee) -> float:
     """The standard deviation of the realised risk over draws of the test units and of the calibration.
 
-    With ``delta`` the promise is about the calibration at hand, so only the test units are random.
+    With ``delta`` the guarantee is about the calibration at hand, so only the test units are random.
     """
     calibrations = 1 / guarantee.n_rows if guarantee.delta is None and guarantee.n_rows else 0.0
     return realised.deviation * math.sqrt(calibrations + 1 / realised.n_units)

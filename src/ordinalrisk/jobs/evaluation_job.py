@@ -57,10 +57,10 @@ class FileEvaluation(Table):
         ``"green"`` if the rows agree and no class, group or size of sets is far off; ``"red"`` if they
         disagree; else ``"amber"``, also if the rows show nothing.
     sentence : str
-        What the colour stands for, such as "The promise holds on average, but 96 % of class 'very poor' are
+        What the colour stands for, such as "The guarantee holds on average, but 96 % of class 'very poor' are
         missed (24 of 25 rows)."
     far_off : list of FarOff
-        The classes, groups and sizes of sets that are covered less than half as often as promised.
+        The classes, groups and sizes of sets that are covered less than half as often as guaranteed.
     by_class : ClassTable
         Coverage, risk and size of the rows of each true class, with 95 % intervals.
     strata : list of StratumRisk

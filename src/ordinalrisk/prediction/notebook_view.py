@@ -51,7 +51,7 @@ def controller_html(name: str, spec: Spec, thresholds: Thresholds | None = None)
     if spec.exempt_classes:
         lines["exempt classes"] = _names([*spec.exempt_classes])
     if spec.randomize:
-        lines["randomize"] = "a coin decides at the threshold"
+        lines["randomize"] = "labels at the threshold at random"
     if thresholds is None:
         if spec.classes is not None:
             lines["classes"] = html.text(repr(spec.classes))  # checked by the calibration only
@@ -150,13 +150,13 @@ def _thresholds(thresholds: Thresholds, guarantee: Guarantee) -> str:
 
 def _stratum_row(part: Guarantee, threshold: float) -> str:
     names = [html.text(str(name), html.LONGEST_NAME) for name in (part.group, part.label) if name is not None]
-    full = "every set holds all labels" if part.label is None else "always in the set"
+    full = "every set includes all labels" if part.label is None else "always in the set"
     units = f"{part.n_rows:,} {part.unit}{'' if part.n_rows == 1 else 's'}"
     cells = [*names, _threshold(threshold, full), f'<span style="{html.QUIET}">{units}</span>']
     return html.row(*map(html.cell, cells))
 
 
-def _threshold(threshold: float, full: str = "every set holds all labels") -> str:
+def _threshold(threshold: float, full: str = "every set includes all labels") -> str:
     number = html.text(f"{threshold:.6g}", hover=repr(threshold))
     if math.isfinite(threshold):
         return number

@@ -110,7 +110,7 @@ function sizeChart(stop, theme, width) {
   };
 }
 
-// No set holds less than one label, so that is where the axis starts.
+// Every set has at least one label, so the axis starts there.
 function sizeRange(sizes) {
   const above = Math.min(K - 1, Math.max(0.2, 1.1 * (Math.max(1, ...sizes) - 1)));
   return [1 - 0.03 * above, 1 + 1.04 * above];

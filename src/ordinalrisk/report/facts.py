@@ -1,4 +1,4 @@
-"""What a calibration promises and what test rows show about it, as JSON types."""
+"""What a calibration guarantees and what test rows show about it, as JSON types."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _estimate_rows(estimate: Estimate) -> list[list[float] | None]:
 def promised(
     value: Fraction, guarantee: Guarantee, headline: str, found: Evaluation, threshold: float | None
 ) -> dict[str, Any]:
-    """Return what is promised at a stop, and what the test rows show about it."""
+    """Return what is guaranteed at a stop, and what the test rows show about it."""
     return {
         "alpha": decimal_text(value),
         "value": float(value),
@@ -86,7 +86,7 @@ def promised(
 
 
 def stratum_facts(part: StratumRisk, threshold: float) -> dict[str, Any]:
-    """Return what is promised and was measured for a group, a true class, or both."""
+    """Return what is guaranteed and was measured for a group, a true class, or both."""
     guarantee, realised = part.guarantee, part.realised
     return {
         "alpha": decimal_text(guarantee.alpha),
@@ -105,7 +105,7 @@ def stratum_facts(part: StratumRisk, threshold: float) -> dict[str, Any]:
 
 
 def is_plain(spec: Spec, calibration: Calibration) -> bool:
-    """Return whether one risk is promised for all rows, on average over calibrations."""
+    """Return whether one risk is guaranteed for all rows, on average over calibrations."""
     return (
         calibration.strata.is_one
         and calibration.unit == "row"
@@ -129,7 +129,7 @@ def promise_facts(
     shown: Sequence[StratumRisk],
     random_state: int | None,
 ) -> dict[str, Any]:
-    """Return what is promised beyond one risk for all rows, overall and for each part that is shown."""
+    """Return what is guaranteed beyond one risk for all rows, overall and for each part that is shown."""
     strata, ratios = calibration.strata, calibration.class_ratios
     thresholds = spec.thresholds(calibration).values
     by = ["group"] * (strata.groups is not None) + ["class"] * (strata.n_labels > 1)
@@ -172,7 +172,7 @@ def scores_compared(calibration: Calibration, new: BinCounts) -> dict[str, Any]:
     text, differ = comparison(calibrated, new), difference(calibrated, new) is not None
     if differ and not strata.is_one:
         parts = "classes" if strata.groups is None else "groups"
-        text += f" Another mix of {parts} can do this too, and breaks none of their promises."
+        text += f" Another mix of {parts} can do this too, and breaks none of their guarantees."
     return {
         "text": text,
         "differ": differ,

@@ -16,7 +16,7 @@ _OF_A_SHARE = {
     "distance": "sets miss by at most {share} of the largest possible distance on average",
     "loss": "sets cost at most {share} of the largest possible loss on average",
 }
-"""The promise if ``alpha`` is a share of what could be lost."""
+"""The guarantee if ``alpha`` is a share of what could be lost."""
 
 
 def headline(loss: IntervalLoss, n_classes: int, guarantee: Guarantee) -> str:

@@ -32,8 +32,8 @@ def evaluation_html(
     >>> numbers = {"risk": [0.1, 0.05, 0.2], "coverage": [0.9, 0.8, 0.95], "mean_size": [1.5, 1.2, 1.8]}
     >>> numbers |= {"sizes": [5, 5], "class_coverage": [None, [0.9, 0.8, 0.95]]}
     >>> numbers |= {"class_risk": [None, [0.1, 0.05, 0.2]], "class_size": [None, 1.5]}
-    >>> page = evaluation_html("Evaluation", "As promised", "green", "", numbers, ["low", "<high>"], [0, 10])
-    >>> "As promised" in page, "&lt;high&gt;" in page, "<script" in page
+    >>> page = evaluation_html("Evaluation", "As expected", "green", "", numbers, ["low", "<high>"], [0, 10])
+    >>> "As expected" in page, "&lt;high&gt;" in page, "<script" in page
     (True, True, False)
     """
     n_rows = sum(numbers["sizes"])

@@ -56,7 +56,7 @@ function showFound(stop) {
   }
   const cases = casesFound(asked);
   const shown = cases.slice(0, MOST_FOUND);
-  const words = cases.length === 0 ? "This page holds no such case." : `The first ${shown.length} of ${count(cases.length)} cases.`;
+  const words = cases.length === 0 ? "This page has no such row." : `The first ${shown.length} of ${count(cases.length)} rows.`;
   const table = shown.length ? [tableElement(tableOfCases(stop, "Cases found", shown))] : [];
   box.replaceChildren(...table, ...(cases.length === shown.length && shown.length ? [] : [element("p", { class: "left-out" }, words)]));
 }
@@ -66,7 +66,7 @@ function sayWhatGoesOn() {
   for (const box of document.querySelectorAll(".scroll")) {
     const wider = box.scrollWidth > box.clientWidth + 1;
     const said = box.nextElementSibling?.matches(".goes-on") ? box.nextElementSibling : null;
-    if (wider && !said) box.after(element("p", { class: "goes-on", "aria-hidden": "true" }, "The table goes on to the right: scroll sideways."));
+    if (wider && !said) box.after(element("p", { class: "goes-on", "aria-hidden": "true" }, "Scroll right to see the rest of the table."));
     if (!wider && said) said.remove();
   }
 }
@@ -216,5 +216,5 @@ showFields(stops[here]);
 watchCharts();
 schedule();
 unpackPlotly().then(redraw, () => {
-  document.getElementById("results").prepend(element("p", { class: "note" }, "This browser can't unpack what draws the charts. The tables below each chart hold the same numbers; a newer browser shows both."));
+  document.getElementById("results").prepend(element("p", { class: "note" }, "This browser can't show the charts; a newer browser can. The table below each chart has the same numbers."));
 });

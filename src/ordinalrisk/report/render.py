@@ -115,7 +115,7 @@ def _page(summary: SummaryData) -> str:
 
 
 def _promise_words(summary: SummaryData) -> dict[str, Any] | None:
-    """Return what the page says of a promise that is more than one risk for all rows."""
+    """Return what the page says of a guarantee that is more than one risk for all rows."""
     if "promise" not in summary:
         return None
     promise = summary["promise"]
@@ -256,7 +256,7 @@ def _risk_reading(summary: SummaryData, confidence: str) -> str:
     """Explain the chart of the realised loss against alpha."""
     start = "The line should stay on or below the dashed diagonal, up to chance."
     if "promise" in summary and summary["promise"]["exempt"]:
-        start = "Rows count too for which nothing is promised, so the line may lie above the dashed diagonal."
+        start = "Classes without a guarantee count too, so the line may lie above the dashed diagonal."
     if wording.has_own_alphas(summary):
         start = ""
     in_force = f"The diamond is the {wording.alpha_word(summary)} in force."

@@ -349,7 +349,7 @@ class ReportSummary:
         return cases
 
     def _promise(self, guarantee: Guarantee, evaluation: Evaluation) -> dict[str, Any]:
-        """Return what is promised beyond one risk for all rows, if anything is."""
+        """Return what is guaranteed beyond one risk for all rows, if anything is."""
         if self._plain:
             return {}
         spec, calibration = self._controller.spec, self._controller.calibration_

@@ -46,7 +46,7 @@ function byCount(stop, title, names, counts) {
 function heldTable(stop) {
   const cells = (held, y) => held.map((number) => (classRows[y] === 0 ? "no rows" : percent(number / classRows[y], 1)));
   return {
-    caption: `Share of the rows of each true class whose set holds each label, at ${word} ${stop.alpha}`,
+    caption: `For each true class, the share of sets that contain each label, at ${word} ${stop.alpha}`,
     head: ["true class", "rows", ...classes], rows: classes.map((name, y) => [name, count(classRows[y]), ...cells(stop.held[y], y)]),
   };
 }

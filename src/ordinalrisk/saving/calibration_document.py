@@ -34,7 +34,7 @@ _Groups = Annotated[list[shared.Name], Meta(min_length=1, extra_json_schema=UNIQ
 
 
 class Options(JsonObject):
-    """The promise beyond the expected loss."""
+    """The options of the guarantee."""
 
     delta: Annotated[shared.Probability | None, about("alpha is kept with probability 1 - delta.")]
     bound: Annotated[str, one_of(("auto", *BOUNDS), "The confidence bound behind delta.")]
@@ -142,7 +142,7 @@ class CalibrationDocument(shared.DocumentOfLoss):
         _AlphaValue | Annotated[list[PositiveNumber], Meta(min_length=2)],
         about("The largest expected loss; one for each class, in label order, where each has its own."),
     ]
-    options: Annotated[Options, about("The promise beyond the expected loss.")]
+    options: Annotated[Options, about("The options of the guarantee.")]
     pool_classes: Annotated[
         Literal[True]
         | list[Annotated[list[shared.Name], Meta(min_length=2, extra_json_schema=UNIQUE)]]
@@ -150,7 +150,7 @@ class CalibrationDocument(shared.DocumentOfLoss):
         about("Classes that share a threshold; true if they follow from the numbers of rows."),
     ]
     exempt_classes: Annotated[
-        list[shared.Name], about("Classes for which nothing is promised.", extra_json_schema=UNIQUE)
+        list[shared.Name], about("Classes without a guarantee.", extra_json_schema=UNIQUE)
     ]
     unit: Annotated[Literal["row", "cluster"], about("What is exchangeable.")]
     shift: Annotated[

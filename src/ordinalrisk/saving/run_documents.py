@@ -43,7 +43,7 @@ class Lowest(JsonObject):
 
 
 class Stakes(JsonObject):
-    """What rows could have lost at most, for a promise that is a share of it."""
+    """What rows could have lost at most, for a guarantee that is a share of it."""
 
     total: Annotated[Ratio, about("The sum over all rows, exactly; with clusters, of their means.")]
     lowest: Annotated[Ratio, about("The sum over the rows up to the lowest loss, exactly.")]

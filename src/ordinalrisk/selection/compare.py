@@ -154,7 +154,7 @@ def compare(
         cluster counts as one with the mean loss of its rows.
     relative : bool
         Whether each ``alpha`` is a share of what could be lost, as for :class:`RiskController`. Risks then
-        are shares too, so that losses with different weights compare at the same promise.
+        are shares too, so that losses with different weights compare at the same guarantee.
     track : callable, optional
         ``track(items, total, description)`` gives the items back, with a progress bar around them.
 

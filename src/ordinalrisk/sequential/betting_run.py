@@ -37,7 +37,7 @@ class Seen(NamedTuple):
 
 
 class BettingRun(Run):
-    r"""Bets against "the expected loss is at most ``alpha``", or against the relative promise.
+    r"""Bets against "the expected loss is at most ``alpha``", or against the relative guarantee.
 
     A row with the loss ``L`` and the stake ``s`` multiplies the wealth of the bet of size :math:`\lambda` by
 

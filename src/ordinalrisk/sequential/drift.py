@@ -52,7 +52,7 @@ class ScoreDrift(Watch):
     too: labels can change while the scores look as before.
 
     The conformal p-value of a row is the share of rows so far, calibration rows and the row itself included,
-    that are at least as uncertain, where a coin decides about ties:
+    that are at least as uncertain, with random numbers to break ties:
 
     .. math:: p = \frac{\#\{u_i > u\} + U\,\#\{u_i = u\}}{n}, \quad U \sim \text{uniform on } [0, 1]
 

@@ -67,7 +67,7 @@ class RiskMonitor(SequentialState[BettingRun], Watch):
         Whether ``alpha`` is a share of what could be lost, as for a :class:`RiskController` with
         ``relative=True``.
     exempt_classes : sequence
-        Labels for which nothing is promised, as for :class:`RiskController`.
+        Labels without a guarantee, as for :class:`RiskController`.
 
     Attributes
     ----------
