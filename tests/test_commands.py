@@ -199,7 +199,8 @@ def expected_evaluation(controller, rows, alpha=0.1):
         "rows": len(y),
         "colour": "amber",
         "verdict": "nothing",  # they are the rows of the calibration
-        "looked_at": 7,  # four classes, and sets of three sizes
+        "looked_at": 8,  # four classes, sets of three sizes and, as weights are unequal, all rows
+        "drift": None,
         "total_loss": str(sum(map(Fraction, metrics.losses(y, sets, loss)))),
         "confidence": 0.95,
         "risk": list(metrics.risk(y, sets, loss, confidence=0.95)),

@@ -273,7 +273,8 @@ def test_strata_are_calibrated_on_the_device(parameters, options, monkeypatch):
     """No levels of all rows come to the host for them."""
     here = RiskController(alpha=0.3, **parameters).calibrate(MANY, Y_MANY, **options)
     monkeypatch.delattr(GrowthRule, "row_levels")
-    there = RiskController(alpha=0.3, **parameters).calibrate(on(MANY), on(Y_MANY), **options)
+    there = RiskController(alpha=0.3, **parameters, check=False)  # checks take a sample to the host
+    there.calibrate(on(MANY), on(Y_MANY), **options)
     assert there.threshold_ == here.threshold_
     assert there.risk_curve_ == here.risk_curve_
     assert there.data_blake3_ == here.data_blake3_
