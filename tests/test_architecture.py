@@ -246,6 +246,18 @@ def test_calibrations_never_see_probabilities():
     }
 
 
+def test_nothing_below_the_controller_receives_a_controller():
+    below = seen_by({"controller.py"})
+    receiving = {
+        file
+        for file in below
+        for node in ast.walk(ast.parse((PACKAGE / file).read_text(encoding="utf-8")))
+        if isinstance(node, ast.arg) and "controller" in node.arg.lower()
+    }
+    assert "calibration/spec.py" in below
+    assert receiving == set()
+
+
 def test_the_diagram_draws_every_room_and_arrow():
     svg = ROOMS_OF.diagram(ROOMS)
     assert svg.count("<rect") == len(ROOMS)

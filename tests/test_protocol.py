@@ -62,12 +62,12 @@ def test_every_cell_is_a_calibration_of_its_own():
 def test_levels_are_computed_once_for_all_trials():
     calls = []
 
-    class Counted(PaperGrowth):
+    class CountedGrowth(PaperGrowth):
         def levels(self, *args):
             calls.append(1)
             return super().levels(*args)
 
-    list(run_trials(*drawn_scores(100), SCENARIOS, growths=[Counted()], alphas=ALPHAS, trials=5))
+    list(run_trials(*drawn_scores(100), SCENARIOS, growths=[CountedGrowth()], alphas=ALPHAS, trials=5))
     assert len(calls) == len(SCENARIOS)
 
 

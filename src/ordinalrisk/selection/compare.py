@@ -185,7 +185,7 @@ def compare(
     matrix, labels, known = labelled_matrix(proba, y, classes)
     scenarios = _scenarios(losses, len(known))
     rules = named_rules(GROWTH_RULES if growths is None else growths)
-    checked_alphas = _alphas(alphas, scenarios, len(known), relative)
+    risks = _alphas(alphas, scenarios, len(known), relative)
     require_valid(matrix)  # before the shuffle, so that an error has the number that the caller knows
     rows = shuffled_folds(matrix, labels, known, folds, random_state, clusters)
     ways = [(*scenario, *rule) for scenario in scenarios.items() for rule in rules.items()]
@@ -193,7 +193,7 @@ def compare(
     return Comparisons(
         comparison
         for loss_name, loss, growth, rule in tracked
-        for comparison in _comparisons(rows, loss_name, loss, growth, rule, checked_alphas, relative)
+        for comparison in _comparisons(rows, loss_name, loss, growth, rule, risks, relative)
     )
 
 
