@@ -94,6 +94,10 @@ class RiskController:
         class that has too few calibration rows with its smaller neighbour, looking only at row counts.
     exempt_classes : sequence, optional
         With ``condition_on="label"``: classes without a guarantee.
+    recalibration : Recalibrator, optional
+        A fitted :class:`Recalibrator`. The controller then takes the scores that the recalibrator takes, and
+        calibrates and predicts with the probabilities that it makes of them. It must not have been fitted on
+        calibration rows.
     check : bool
         Warn if the calibration rows look wrong: score columns in another order than the classes, labels that
         belong to other rows, classes that the sets nearly always miss. See :class:`CalibrationWarning`. This
@@ -163,16 +167,18 @@ class RiskController:
         relative: bool = False,
         pool_classes: Any = None,
         exempt_classes: Any = (),
+        recalibration: Any = None,
         check: bool = True,
     ) -> None:
         given = {name: value for name, value in locals().items() if name in _PARAMETERS}
         if not isinstance(check, bool):
             raise ValueError(f"check must be True or False; got {check!r}.")
         spec = Spec(**given)
-        self.loss, self.alpha, self.growth, self.classes = spec.loss, spec.alpha, spec.growth, classes
+        self.loss, self.alpha, self.growth, self.classes = spec.loss, spec.alpha, spec.growth, spec.classes
         self.delta, self.confidence_bound, self.condition_on = spec.delta, confidence_bound, spec.condition_on
         self.randomize, self.random_state, self.relative = randomize, spec.random_state, relative
         self.pool_classes, self.exempt_classes = spec.pool_classes, spec.exempt_classes
+        self.recalibration = spec.recalibration
         self.check = check
         spec.warn_if_unlikely(stacklevel=2)
 
@@ -515,6 +521,8 @@ class RiskController:
 
     def __repr__(self) -> str:
         options = "".join(f", {name}={value!r}" for name in OPTIONS if (value := getattr(self, name)))
+        if self.recalibration is not None:
+            options += f", recalibration={self.recalibration.method}"
         text = f"RiskController(loss={self.loss!r}, alpha={self.alpha!r}, growth={self.growth!r}{options})"
         if hasattr(self, "threshold_"):
             own = self.threshold_

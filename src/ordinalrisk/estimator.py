@@ -28,7 +28,12 @@ from ordinalrisk.inputs.training import (
     warn_of_absent_classes,
 )
 from ordinalrisk.prediction.interval_set import IntervalSet
-from ordinalrisk.splitting import held_out_and_training
+from ordinalrisk.recalibration.recalibrator import Recalibrator, recalibrator_of
+from ordinalrisk.splitting import held_out_and_training, split_folds
+
+RECALIBRATE: str | None = None
+"""The default of ``recalibrate``."""
+_FOLDS = 5  # of the predictions that a map is fitted on
 
 
 class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -51,6 +56,12 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         the classes if ``y`` may lack some of them.
     delta, confidence_bound, condition_on, randomize, relative, pool_classes, exempt_classes
         As for :class:`RiskController`.
+    recalibrate : str, Recalibrator or None
+        The map from the model's probabilities to better ones: the method of a :class:`Recalibrator`, such as
+        ``"auto"``, or an unfitted one. :meth:`fit` fits the map on out-of-fold predictions of the training
+        rows: the estimator is trained five more times, each time without a fifth of them. Clusters are kept
+        whole. This costs no calibration row, and the guarantee is the same. None leaves the probabilities as
+        they are.
     calibration_size : float or int
         The share or the number of rows that :meth:`fit` holds out for calibration. With ``clusters``, it
         counts clusters.
@@ -66,6 +77,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         The trained model.
     controller_ : RiskController
         The calibrated controller.
+    recalibrator_ : Recalibrator or None
+        The fitted map, with what was compared to choose it.
     classes_ : array
         The labels, sorted: scikit-learn's scorers expect the columns of :meth:`predict_proba` in this order.
         The order on the scale is ``controller_.classes_``.
@@ -95,6 +108,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     estimator_: Any
     controller_: RiskController
+    recalibrator_: Recalibrator | None
     classes_: Classes
 
     def __init__(
@@ -112,6 +126,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         relative: bool = False,
         pool_classes: Any = None,
         exempt_classes: Any = (),
+        recalibrate: Any = RECALIBRATE,
         calibration_size: float = 0.25,
         random_state: Any = None,
         check: bool = True,
@@ -128,6 +143,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.relative = relative
         self.pool_classes = pool_classes
         self.exempt_classes = exempt_classes
+        self.recalibrate = recalibrate
         self.calibration_size = calibration_size
         self.random_state = random_state
         self.check = check
@@ -194,19 +210,25 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         indices = class_indices(y, controller.classes, len(y))
         if groups is not None:
             RowNames("groups").numbered(groups, len(y))  # raises an error for a bad name in any row
+        recalibrator = self._unfitted_recalibrator(controller.classes, random)
         held_out, train = held_out_and_training(len(y), self.calibration_size, clusters, split_seed)
         warn_of_absent_classes(controller.classes, indices, train, held_out)
         if _routing_enabled():
             fit_params = process_routing(self, "fit", **fit_params)["estimator"]["fit"]
-        estimator = clone(self.estimator).fit(
-            _safe_indexing(X, train), y[train], **_check_method_params(X, fit_params, train)
-        )
+        if recalibrator is not None:
+            of_training = None if clusters is None else _safe_indexing(indexable(clusters)[0], train)
+            proba = self._out_of_fold(X, y, train, of_training, controller.classes, random, fit_params)
+            recalibrator.fit(proba, y[train], clusters=of_training)
+            controller.recalibration = recalibrator.recalibration_
+        estimator = self._trained(X, y, train, fit_params)
         of_rows = {
             name: _safe_indexing(indexable(values)[0], held_out)
             for name, values in {"groups": groups, "clusters": clusters}.items()
             if values is not None
         }
-        return self._calibrate(estimator, controller, _safe_indexing(X, held_out), y[held_out], **of_rows)
+        self._calibrate(estimator, controller, _safe_indexing(X, held_out), y[held_out], **of_rows)
+        self.recalibrator_ = recalibrator
+        return self
 
     def calibrate(
         self,
@@ -219,6 +241,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         class_ratios: Any = None,
     ) -> Self:
         """Calibrate a trained model on all the given rows.
+
+        A map that :meth:`fit` fitted stays as it is.
 
         Parameters
         ----------
@@ -245,6 +269,11 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """
         if isinstance(self.estimator, FrozenEstimator):
             estimator = self.estimator
+            if self.recalibrate is not None:
+                raise ValueError(
+                    "recalibrate needs predictions of training rows, and a FrozenEstimator is not trained; "
+                    "fit a Recalibrator on other rows and pass it as RiskController(recalibration=...)."
+                )
             check_is_fitted(estimator.estimator)
             require_probabilities(estimator.estimator)
             classes = np.asarray(estimator.classes_)
@@ -258,6 +287,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         controller = self._controller(
             classes if order is None else order, check_random_state(self.random_state)
         )
+        if not isinstance(self.estimator, FrozenEstimator):
+            controller.recalibration = self.controller_.recalibration
         labels, of_rows = column_or_1d(to_numpy(y, "y"), warn=True), {"groups": groups, "clusters": clusters}
         weights = {"sample_weight": sample_weight, "class_ratios": class_ratios}
         return self._calibrate(estimator, controller, X, labels, **of_rows, **weights)
@@ -425,11 +456,43 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 f"There must be at least two classes to choose from; got only one class: {classes.tolist()}."
             )
         seeded = self.delta is not None and self.random_state is not None
-        options = {field.name: getattr(self, field.name) for field in fields(Spec)}
+        names = [field.name for field in fields(Spec) if field.name != "recalibration"]
+        options = {name: getattr(self, name) for name in names}
         options |= {"classes": classes, "random_state": int(random.randint(2**31)) if seeded else None}
         controller = RiskController(**options, check=self.check)
         controller.spec.require_alpha(classes)
         return controller
+
+    def _unfitted_recalibrator(self, classes: Classes, random: np.random.RandomState) -> Recalibrator | None:
+        """Return the recalibrator to fit, if any; check its parameters before training."""
+        if self.recalibrate is None:
+            return None
+        seed = int(random.randint(2**31))
+        return recalibrator_of(self.recalibrate, classes=classes, scores="probabilities", random_state=seed)
+
+    def _out_of_fold(
+        self,
+        X: Any,
+        y: NDArray[Any],
+        train: NDArray[np.int64],
+        clusters: Any,
+        classes: Classes,
+        random: np.random.RandomState,
+        fit_params: dict[str, Any],
+    ) -> NDArray[Any]:
+        """Predict each training row with a model that was trained on the other folds."""
+        seed = int(random.randint(2**31))
+        folds = split_folds(len(train), _FOLDS, clusters=clusters, random_state=seed)
+        parts = []
+        for fold in folds:
+            model = self._trained(X, y, np.delete(train, fold), fit_params)
+            parts.append(ordered_probabilities(model, _safe_indexing(X, train[fold]), classes))
+        proba: NDArray[Any] = np.concatenate(parts)[np.argsort(np.concatenate(folds))]
+        return proba
+
+    def _trained(self, X: Any, y: NDArray[Any], rows: NDArray[np.int64], fit_params: dict[str, Any]) -> Any:
+        params = _check_method_params(X, fit_params, rows)
+        return clone(self.estimator).fit(_safe_indexing(X, rows), y[rows], **params)
 
     def _calibrate(self, estimator: Any, controller: RiskController, X: Any, y: Any, **options: Any) -> Self:
         controller.calibrate(ordered_probabilities(estimator, X, controller.classes), y, **options)

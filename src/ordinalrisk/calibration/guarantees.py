@@ -85,6 +85,8 @@ class Guarantee(Table):
     stake : float or None
         The most that the calibration rows can lose together, if ``alpha`` is a share. Then
         ``calibration_risk`` is a share too, and ``n_needed`` counts rows that can lose ``B``.
+    recalibration : str or None
+        The map from scores to probabilities, and the number of rows that it was fitted on.
 
     References
     ----------
@@ -112,9 +114,10 @@ class Guarantee(Table):
     parts: tuple[Guarantee, ...] = ()
     measure: str | None = None
     stake: float | None = None
+    recalibration: str | None = None
 
     def __str__(self) -> str:
-        sentences = [self._promise(), self._exception()]
+        sentences = [self._promise(), self._recalibrated(), self._exception()]
         return "\n".join(
             textwrap.fill(sentence, _WIDTH, break_on_hyphens=False) for sentence in sentences if sentence
         )
@@ -209,6 +212,11 @@ class Guarantee(Table):
             return text
         bound = "" if self._bound is None else f"; {self._bound.words} bound"
         return f"{text}{bound}{'' if self._holds_at_once else '; for this alpha by itself'}"
+
+    def _recalibrated(self) -> str:
+        if self.recalibration is None:
+            return ""
+        return f"Scores are recalibrated first: {self.recalibration}, none of which may be a calibration row."
 
     def _exception(self) -> str:
         """Say where sets include all labels or a single one."""
@@ -312,6 +320,7 @@ def guarantee_of(thresholds: Thresholds) -> Guarantee:
     """Return what holds for new rows with these thresholds."""
     calibration, promise = thresholds.calibration, thresholds.promise
     strata, labels = calibration.strata, calibration.classes.tolist()
+    recalibration = calibration.recalibration
     parts = []
     for own, (part, pool), alpha, threshold, exempt in zip(
         strata.parts,
@@ -344,6 +353,7 @@ def guarantee_of(thresholds: Thresholds) -> Guarantee:
                 exempt=exempt,
                 measure=promise.measure,
                 stake=None if curve.stake is None else float(curve.stake),
+                recalibration=None if recalibration is None else recalibration.in_words(),
             )
         )
     if strata.is_one:

@@ -13,8 +13,8 @@ from ordinalrisk.inputs.batch import Batch, in_batch
 from ordinalrisk.inputs.caller import level_of_caller
 from ordinalrisk.inputs.device import to_device_of
 from ordinalrisk.inputs.labels import Classes, class_indices, require_column_order, resolve_classes
-from ordinalrisk.inputs.matrix import as_matrix
 from ordinalrisk.inputs.row_index import require_same_rows
+from ordinalrisk.recalibration.applying import recalibrated
 
 _OF_ROWS = ("groups", "clusters", "sample_weight", "point_labels")
 
@@ -33,7 +33,7 @@ def labelled_rows(
     """Check rows with labels; infer the classes if they are not given."""
     stacklevel = 4 if number is None else 1 + level_of_caller()  # batches are read at different depths
     require_same_rows(stacklevel, proba=proba, y=y, **of_rows)
-    matrix = as_matrix(proba)
+    matrix = recalibrated(proba, spec.recalibration)
     known = resolve_classes(classes, y, matrix.shape[1])
     require_column_order(proba, known)
     remedy = " Name the labels in order with classes=." if spec.classes is None else ""

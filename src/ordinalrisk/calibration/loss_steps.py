@@ -154,6 +154,7 @@ class LossSteps(Summary):
             columns,
             more_alphas,
             score_counts=score_counts if weights is None else None,
+            recalibration=self.spec.recalibration,
         )
 
     def _require_alike(self, used: list[str]) -> None:
@@ -277,6 +278,7 @@ class LossSteps(Summary):
             columns=columns,
             shuffle_seed=seed if any(part.steps for part in parts) else None,
             score_counts=self._score_counts if clusters is None and weights is None else None,
+            recalibration=self.spec.recalibration,
         )
 
     def _with_needed_steps(self, stratum: Stratum, seed: int) -> Stratum:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,9 @@ from ordinalrisk.curves.strata import Strata
 from ordinalrisk.inputs.column_roles import ScoreColumns
 from ordinalrisk.inputs.labels import Classes
 from ordinalrisk.losses.cost_table import CostTable
+
+if TYPE_CHECKING:
+    from ordinalrisk.recalibration.recalibration import Recalibration
 
 
 @dataclass(frozen=True)
@@ -29,3 +33,4 @@ class Calibration:
     more_alphas: tuple[Fraction, ...] = ()  # other risks near which a partial curve is known
     shuffle_seed: int | None = None  # if a bound needs an order of the rows
     score_counts: NDArray[np.int64] | None = None  # the model's uncertainty, if rows are exchangeable
+    recalibration: Recalibration | None = None  # the map from scores to the probabilities of all rows

@@ -31,6 +31,7 @@ from ordinalrisk.inputs.numbers import as_fraction, as_number, checked_seed, dec
 from ordinalrisk.inputs.weights import values_by_class
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.losses.kinds import IntervalLoss, as_loss
+from ordinalrisk.recalibration.applying import checked_recalibration
 
 OPTIONS = ("delta", "condition_on", "randomize", "relative", "pool_classes", "exempt_classes")
 
@@ -51,8 +52,10 @@ class Spec:
     relative: bool = False
     pool_classes: Any = None
     exempt_classes: Any = ()
+    recalibration: Any = None
 
     def __post_init__(self) -> None:
+        recalibration, classes = checked_recalibration(self.recalibration, self.classes)
         alpha, delta, seed = self.alpha, self.delta, self.random_state
         by_label = isinstance(alpha, Mapping)
         if self.condition_on not in (None, "label"):
@@ -72,6 +75,8 @@ class Spec:
             "random_state": None if seed is None else checked_seed(seed),
             "pool_classes": _checked_pools(self.pool_classes),
             "exempt_classes": checked_names(self.exempt_classes, "exempt_classes"),
+            "recalibration": recalibration,
+            "classes": classes,
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)

@@ -17,12 +17,12 @@ from ordinalrisk.growth.rules import GrowthRule
 from ordinalrisk.inputs.batch import Batch
 from ordinalrisk.inputs.device import to_device_of, to_host
 from ordinalrisk.inputs.labels import Classes, require_column_order
-from ordinalrisk.inputs.matrix import as_matrix
 from ordinalrisk.inputs.random_rows import generator_at
 from ordinalrisk.inputs.row_index import require_same_rows, row_index
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.prediction.ends import ends_by_label, ends_by_row
 from ordinalrisk.prediction.interval_set import IntervalSet
+from ordinalrisk.recalibration.applying import recalibrated
 
 _ROWS_AT_ONCE = 65_536  # with thresholds of their own
 
@@ -55,7 +55,7 @@ class Predictor:
             require_same_rows(
                 4, proba=proba, groups=groups, sample_weight=sample_weight, point_labels=point_labels
             )
-        matrix = as_matrix(proba)
+        matrix = recalibrated(proba, self.calibration.recalibration)
         require_columns(proba, matrix.shape[1], self.calibration.classes)
         points = self.growth.given_points(point_labels, matrix)
         keys = self.thresholds.keys(len(matrix), groups, unseen_groups, sample_weight, random_state)

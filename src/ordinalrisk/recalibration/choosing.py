@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ordinalrisk.recalibration import fitting
 from ordinalrisk.recalibration.fitting import FitRows
-from ordinalrisk.recalibration.maps import AnyMap
+from ordinalrisk.recalibration.maps import AnyMap, Identity
 
 Fit = Callable[[FitRows], AnyMap]
 
@@ -30,7 +30,7 @@ OFF_SCALE: dict[str, tuple[Fit, ...]] = {
 METHODS = (*ON_SCALE, *OFF_SCALE)
 """The names of the maps, from simple to flexible."""
 
-MOST_COMPARED = 20_000
+MOST_COMPARED = 10_000
 """Rows beyond these add nothing to the choice."""
 
 
@@ -50,11 +50,12 @@ def candidates(rows: FitRows) -> dict[str, tuple[Fit, ...]]:
 
 
 def choose(rows: FitRows, fold_of: NDArray[np.int64], methods: dict[str, tuple[Fit, ...]]) -> Choice:
-    """Return the map with the best log score on rows that it was not fitted on.
+    """Return a map by its log score on rows that it was not fitted on.
 
     ``fold_of`` gives the fold of each row; rows with -1 are only used to fit the map that is chosen.
 
-    The identity is kept unless another map is better by more than a standard error of the difference.
+    Of the maps that are worse than the best one by at most a standard error of the difference, it takes the
+    simplest, so that few rows do no harm: the one-standard-error rule of Breiman et al. (1984).
     """
     compared, folds = rows.some(fold_of >= 0), fold_of[fold_of >= 0]
     scored = {
@@ -64,12 +65,15 @@ def choose(rows: FitRows, fold_of: NDArray[np.int64], methods: dict[str, tuple[F
     }
     means = {key: float(scores.mean()) for key, scores in scored.items()}
     best = {name: max((key for key in means if key[0] == name), key=means.__getitem__) for name in methods}
-    order = sorted(best.values(), key=means.__getitem__, reverse=True)
-    chosen = next(key for key in order if _is_surely_better(scored, key))
+    top = max(best.values(), key=means.__getitem__)
+    name, at = chosen = next(key for key in best.values() if _is_about_as_good(scored[key], scored[top]))
     plain = means.get(("identity", 0), np.nan)
-    name, at = chosen
     log_scores = {each: means[key] for each, key in best.items()}
     return Choice(name, methods[name][at](rows), log_scores, means[chosen] - plain)
+
+
+_SMALLEST = 1e-12
+"""The probability of a label that a map gives none."""
 
 
 def _held_out_scores(rows: FitRows, fold_of: NDArray[np.int64], fit: Fit) -> NDArray[np.float64]:
@@ -80,13 +84,12 @@ def _held_out_scores(rows: FitRows, fold_of: NDArray[np.int64], fit: Fit) -> NDA
         test = rows.some(held_out)
         proba = np.column_stack(fitted(list(np.ascontiguousarray(test.logs.T))))
         true = proba[np.arange(len(proba)), test.labels]
-        scores[held_out] = np.log(np.maximum(true, 1e-12))
+        if isinstance(fitted, Identity):  # which leaves scores of 0 as they are
+            true = np.where(test.lack_score, 0.0, true)
+        scores[held_out] = np.log(np.maximum(true, _SMALLEST))
     return scores
 
 
-def _is_surely_better(scored: dict[tuple[str, int], NDArray[np.float64]], key: tuple[str, int]) -> bool:
-    plain = ("identity", 0)
-    if plain not in scored or key == plain:
-        return True
-    gains = scored[key] - scored[plain]
-    return bool(gains.mean() > gains.std() / np.sqrt(len(gains)))
+def _is_about_as_good(scores: NDArray[np.float64], top: NDArray[np.float64]) -> bool:
+    losses = top - scores
+    return bool(losses.mean() <= losses.std() / np.sqrt(len(losses)))

@@ -34,6 +34,8 @@ class FitRows:
     logs: Floats
     labels: NDArray[np.int64]
     n_classes: int
+    lack_score: NDArray[np.bool_]
+    """Whether the label of a row has a score of 0."""
 
     @property
     def is_on_scale(self) -> bool:
@@ -41,7 +43,7 @@ class FitRows:
         return bool(self.logs.shape[1] == self.n_classes)
 
     def some(self, rows: Any) -> FitRows:
-        return FitRows(self.logs[rows], self.labels[rows], self.n_classes)
+        return FitRows(self.logs[rows], self.labels[rows], self.n_classes, self.lack_score[rows])
 
     def label_shares(self) -> Floats:
         """Return the share of each label; half a row is added to each, so that none is 0."""

@@ -1,6 +1,6 @@
-r"""The maps from logarithms of scores to probabilities, each with its formula.
+"""The maps from logarithms of scores to probabilities, each with its formula.
 
-A map takes the columns of the log-probabilities :math:`\ell_j` of a model and returns the columns of the
+A map takes the columns of the log-probabilities of a model and returns the columns of the
 recalibrated probabilities. Sums are added up in the order of the labels, so every batch and every processor
 gives the same bits.
 """
@@ -9,37 +9,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from math import isclose
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from ordinalrisk.recalibration.elementary import exp, logistic, namespace, shares, softmax
 
 Columns = Sequence[Any]
 
 
-class Map(msgspec.Struct, frozen=True, tag_field="map"):
+class Map(msgspec.Struct, frozen=True, tag_field="kind", forbid_unknown_fields=True):
     """A fitted map; its fields are what is saved."""
 
     def __call__(self, logs: Columns) -> list[Any]:
         raise NotImplementedError
 
+    def n_labels(self, n_scores: int) -> int:
+        """Return the number of labels that get a probability."""
+        return n_scores
+
+    def require_consistent(self, n_scores: int) -> None:
+        """Raise an error if the fields do not fit each other or the number of scores."""
+
 
 class Identity(Map, frozen=True, tag="identity"):
-    r"""The probabilities as they are: :math:`q_k = p_k`."""
+    """The probabilities as they are: q[k] = p[k]."""
 
     def __call__(self, logs: Columns) -> list[Any]:
         return shares([exp(column) for column in logs])
 
 
 class Mixture(Map, frozen=True, tag="mixture"):
-    r"""A part of the label shares: :math:`q_k = (1 - w)\,p_k + w\,\pi_k`.
+    """A part of the label shares, also for labels with a score of 0: q[k] = (1 - w) p[k] + w share[k]."""
 
-    It gives labels with a score of 0 the probability that they have without a model.
-    """
-
-    weight: float
-    label_shares: list[float]
+    weight: Annotated[float, Meta(ge=0, le=1, description="w, the part of the label shares.")]
+    label_shares: Annotated[list[float], Meta(description="The share of each label.")]
 
     def __call__(self, logs: Columns) -> list[Any]:
         kept = 1 - self.weight
@@ -49,45 +55,70 @@ class Mixture(Map, frozen=True, tag="mixture"):
         ]
         return shares(mixed)
 
+    def require_consistent(self, n_scores: int) -> None:
+        _require_length(self.label_shares, n_scores, "label_shares")
+        if min(self.label_shares) < 0 or not isclose(sum(self.label_shares), 1, rel_tol=1e-6):
+            raise ValueError("label_shares must sum to 1")
+
 
 class Temperature(Map, frozen=True, tag="temperature"):
-    r"""Sharper or flatter, with a bias for each label: :math:`q_k \propto \exp(a\,\ell_k + b_k)`."""
+    """Sharper or flatter, with a bias for each label: q[k] ~ exp(a log p[k] + b[k])."""
 
-    slope: float
-    bias: list[float]
+    slope: Annotated[float, Meta(ge=0, description="a, one by the temperature.")]
+    bias: Annotated[list[float], Meta(description="b, a number for each label.")]
 
     def __call__(self, logs: Columns) -> list[Any]:
         return softmax([self.slope * column + b for column, b in zip(logs, self.bias, strict=True)])
 
+    def require_consistent(self, n_scores: int) -> None:
+        _require_length(self.bias, n_scores, "bias")
+
 
 class Regression(Map, frozen=True, tag="regression"):
-    r"""Multinomial regression on the log-scores: :math:`q_k \propto \exp(b_k + \sum_j W_{kj} \ell_j)`."""
+    """Multinomial regression on the logarithms: q[k] ~ exp(b[k] + sum over j of W[k, j] log p[j])."""
 
-    weights: list[list[float]]
-    bias: list[float]
+    weights: Annotated[list[list[float]], Meta(description="W: for each label, a number for each score.")]
+    bias: Annotated[list[float], Meta(min_length=2, description="b, a number for each label.")]
 
     def __call__(self, logs: Columns) -> list[Any]:
         return softmax([_linear(row, b, logs) for row, b in zip(self.weights, self.bias, strict=True)])
 
+    def n_labels(self, n_scores: int) -> int:
+        return len(self.bias)
+
+    def require_consistent(self, n_scores: int) -> None:
+        _require_length(self.weights, len(self.bias), "weights")
+        for row in self.weights:
+            _require_length(row, n_scores, "each of weights")
+
 
 class OrderedRegression(Map, frozen=True, tag="ordered_regression"):
-    r"""Proportional odds: :math:`P(y \le k) = \sigma(c_k - \sum_j w_j \ell_j - v \sum_j j\,p_j)`."""
+    """Proportional odds: P(y <= k) = 1 / (1 + exp(sum of w[j] log p[j] + v sum of j p[j] - c[k]))."""
 
-    weights: list[float]
-    mean_weight: float
-    cuts: list[float]
+    weights: Annotated[list[float], Meta(description="w, a number for each score.")]
+    mean_weight: Annotated[float, Meta(description="v, of the mean label.")]
+    cuts: Annotated[list[float], Meta(min_length=1, description="c, one for each label but the last.")]
 
     def __call__(self, logs: Columns) -> list[Any]:
         position = _linear(self.weights, 0.0, logs) + self.mean_weight * _mean_label(logs)
         below = [logistic(cut - position) for cut in self.cuts]
         return _differences(below)
 
+    def n_labels(self, n_scores: int) -> int:
+        return len(self.cuts) + 1
+
+    def require_consistent(self, n_scores: int) -> None:
+        _require_length(self.weights, n_scores, "weights")
+        _require_order(self.cuts, "cuts")
+
 
 class Isotonic(Map, frozen=True, tag="isotonic"):
-    r"""A non-decreasing function of cumulative probabilities: :math:`P(y \le k) = f_k(\sum_{j\le k} p_j)`."""
+    """A non-decreasing function of each cumulative probability: P(y <= k) = f[k](p[0] + .. + p[k])."""
 
-    knots: list[list[float]]
-    values: list[list[float]]
+    knots: Annotated[
+        list[list[float]], Meta(description="For each label but the last, where its function bends.")
+    ]
+    values: Annotated[list[list[float]], Meta(description="The value of the function at each knot.")]
 
     def __call__(self, logs: Columns) -> list[Any]:
         proba = Identity()(logs)
@@ -98,6 +129,26 @@ class Isotonic(Map, frozen=True, tag="isotonic"):
             least = each if least is None else namespace(each).maximum(least, each)
             below.append(least)
         return _differences(below)
+
+    def require_consistent(self, n_scores: int) -> None:
+        _require_length(self.knots, n_scores - 1, "knots")
+        _require_length(self.values, n_scores - 1, "values")
+        for knots, values in zip(self.knots, self.values, strict=True):
+            _require_length(values, len(knots), "each of values")
+            _require_order(knots, "each of knots", strictly=True)
+            _require_order(values, "each of values")
+            if len(knots) < 2 or values[0] < 0 or values[-1] > 1:
+                raise ValueError("a function needs two knots or more, and values between 0 and 1")
+
+
+def _require_length(values: Sequence[Any], length: int, name: str) -> None:
+    if len(values) != length:
+        raise ValueError(f"{name} must have length {length}; got {len(values)}")
+
+
+def _require_order(values: Sequence[float], name: str, *, strictly: bool = False) -> None:
+    if not all(a < b if strictly else a <= b for a, b in pairwise(values)):
+        raise ValueError(f"{name} must increase")
 
 
 def _linear(weights: Sequence[float], start: float, logs: Columns) -> Any:

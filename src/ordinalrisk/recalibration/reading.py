@@ -7,39 +7,56 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.inputs.arrays import widened
+from ordinalrisk.inputs.arrays import SUM_TOLERANCE, number_type, widened
 from ordinalrisk.inputs.device import on_device, to_host
-from ordinalrisk.inputs.matrix import RowError, as_matrix
+from ordinalrisk.inputs.matrix import RowError, raise_invalid_row
 from ordinalrisk.recalibration.elementary import exp, largest, log, namespace
 
 KINDS = ("probabilities", "logits")
 _SMALLEST_FLOOR = 1e-8
-_SUM_TOLERANCE = 0.02  # of probabilities that were rounded
 
 
-def as_scores(scores: Any) -> Any:
-    """Return a matrix of float64, finite; minus infinity is a log-probability of 0."""
-    matrix = as_matrix(scores, "scores", fewest=1)
-    matrix = matrix.double() if on_device(matrix) else widened(matrix).astype(np.float64, copy=False)
-    wrong = (matrix != matrix) | (matrix == np.inf)
-    wrong |= (matrix == -np.inf).all(1)[:, None]
-    if bool(wrong.any()):
-        row = int(to_host(wrong).any(axis=1).argmax())
+def as_scores(matrix: Any, kind: str) -> Any:
+    """Return the scores as float64; raise an error for a row that is not of this kind.
+
+    Among logits, minus infinity is the logarithm of a probability of 0.
+    """
+    scores = _as_float64(matrix)
+    if kind == "probabilities":
+        if (row := _first(_are_not_probabilities(scores, matrix))) is not None:
+            raise_invalid_row(matrix, row)
+        return scores
+    wrong = (scores != scores) | (scores == np.inf)
+    if (row := _first((wrong.any(1)) | (scores == -np.inf).all(1))) is not None:
+        values = to_host(scores[row])
+        column = int((~np.isfinite(values)).argmax())
         raise RowError(
-            f"Row {row} of the scores has no probabilities: {to_host(matrix[row]).tolist()}. Scores must be "
-            "numbers; minus infinity, for a probability of 0, is allowed in some columns of a row.",
+            f"Row {row} of the scores has no probabilities: {values.tolist()}. Logits must be numbers; minus "
+            "infinity, for a probability of 0, is allowed in some columns of a row.",
             row,
-            None,
+            float(values[column]),
+            column=column,
         )
-    return matrix
+    return scores
 
 
-def kind_of(scores: NDArray[np.float64]) -> str:
-    """Return which of :data:`KINDS` the scores look like. Log-probabilities are logits too."""
-    if (scores < 0).any():
+def kind_of(matrix: Any) -> str:
+    """Return which of :data:`KINDS` the scores are. Log-probabilities are logits too."""
+    scores = _as_float64(matrix)
+    if bool((scores < 0).any()):
         return "logits"
-    sums = scores.sum(axis=1)
-    return "probabilities" if (np.abs(sums - 1) <= _SUM_TOLERANCE).all() else "logits"
+    row = _first(_are_not_probabilities(scores, matrix))
+    if row is None:
+        return "probabilities"
+    if not bool((scores == scores).all()):
+        as_scores(matrix, "logits")  # raises an error that names the row
+    raise RowError(
+        f"Row {row} of the scores sums to {float(to_host(scores[row]).sum()):.6g}, not to 1, and no score is "
+        'negative: they can be logits, or probabilities to rescale. Say scores="logits", or pass scores / '
+        "scores.sum(axis=1, keepdims=True).",
+        row,
+        None,
+    )
 
 
 def floor_of(scores: NDArray[np.float64], kind: str) -> float:
@@ -60,3 +77,16 @@ def log_probabilities(scores: Any, kind: str, floor: float) -> list[Any]:
     for column in columns[1:]:
         total = total + column
     return [log(xp.clip(column / total, floor, None)) for column in columns]
+
+
+def _as_float64(matrix: Any) -> Any:
+    return matrix.double() if on_device(matrix) else widened(matrix).astype(np.float64, copy=False)
+
+
+def _are_not_probabilities(scores: Any, matrix: Any) -> Any:
+    name = str(matrix.dtype).removeprefix("torch.") if on_device(matrix) else number_type(matrix)
+    return ~((scores >= 0).all(1) & (abs(scores.sum(1) - 1) <= SUM_TOLERANCE[name]))
+
+
+def _first(wrong: Any) -> int | None:
+    return int(to_host(wrong).argmax()) if bool(wrong.any()) else None

@@ -6,13 +6,14 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalrisk.inputs.arrays import to_numpy
 from ordinalrisk.inputs.device import to_host
 from ordinalrisk.inputs.labels import as_classes, class_indices, ordered_categories
+from ordinalrisk.inputs.matrix import as_matrix
 from ordinalrisk.inputs.numbers import checked_seed, is_whole
 from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.inputs.row_names import RowNames
@@ -22,7 +23,7 @@ from ordinalrisk.recalibration.fitting import FitRows
 from ordinalrisk.recalibration.reading import KINDS, as_scores, floor_of, kind_of, log_probabilities
 from ordinalrisk.recalibration.recalibration import Recalibration
 
-__all__ = ["Recalibrator"]
+__all__ = ["Recalibrator", "recalibrator_of"]
 
 _MOST_FITTED = 200_000
 
@@ -54,13 +55,14 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     method : str
-        The name of a map, or ``"auto"``: the map with the best cross-validated log score. ``"auto"`` keeps
-        the identity unless another map is better by more than one standard error.
+        The name of a map, or ``"auto"``: the simplest map with a cross-validated log score within one
+        standard error of the best. The maps are listed above from simple to flexible.
     classes : sequence, optional
         The labels in order. By default, the categories of an ordered categorical ``y``; else ``0 .. K'-1`` if
         they include all labels of ``y``; else the sorted labels of ``y``.
     scores : {"auto", "probabilities", "logits"}
-        What the scores are. Log-probabilities are logits too.
+        What the scores are. Log-probabilities are logits too. By default, scores with a negative number are
+        logits, and rows that all sum to 1 are probabilities; anything else raises an error.
     folds : int
         The number of folds of the cross-validation.
     random_state : int
@@ -78,7 +80,7 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         By how much the mean log score is better than that of the scores as they are. NaN if these were not
         compared.
     recalibration_ : Recalibration
-        The fitted map.
+        The fitted map; :class:`RiskController` takes it as ``recalibration``.
 
     Notes
     -----
@@ -140,14 +142,19 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._require_valid_parameters()
         require_same_rows(X=X, y=y, clusters=clusters)
-        matrix = to_host(as_scores(X))
+        given = as_matrix(X, "scores", fewest=1)
+        kind = kind_of(given) if self.scores == "auto" else self.scores
+        matrix = to_host(as_scores(given, kind))
         n_rows, n_scores = matrix.shape
         self.classes_ = self._labels_in_order(y, n_scores)
         labels = np.asarray(to_host(class_indices(y, self.classes_, n_rows)), np.int64)
-        kind = kind_of(matrix) if self.scores == "auto" else self.scores
         floor = floor_of(matrix, kind)
         logs = np.column_stack(log_probabilities(matrix, kind, floor))
-        rows, fold_of = FitRows(logs, labels, len(self.classes_)), self._folds(n_rows, clusters)
+        lack_score = np.zeros(n_rows, bool)
+        if n_scores == len(self.classes_) and kind == "probabilities":
+            lack_score = matrix[np.arange(n_rows), labels] == 0
+        rows = FitRows(logs, labels, len(self.classes_), lack_score)
+        fold_of = self._folds(n_rows, clusters)
         if n_rows > _MOST_FITTED:
             some = np.sort(np.random.default_rng(self.random_state).permutation(n_rows)[:_MOST_FITTED])
             rows, fold_of = rows.some(some), fold_of[some]
@@ -159,7 +166,7 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         chosen = choose(rows, fold_of, fits if self.method == "auto" else {self.method: fits[self.method]})
         self.method_, self.log_scores_, self.gain_ = chosen.name, chosen.log_scores, chosen.gain
-        self.recalibration_ = Recalibration(chosen.map, kind, floor, n_scores)
+        self.recalibration_ = Recalibration(chosen.map, kind, floor, n_scores, n_rows)
         self.n_features_in_ = n_scores
         return self
 
@@ -217,3 +224,19 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         most = max(self.folds, n_units * MOST_COMPARED // n_rows)
         fold = np.where(place < most, place % self.folds, -1)
         return fold[units]
+
+
+def recalibrator_of(recalibrate: Any, **parameters: Any) -> Recalibrator:
+    """Return an unfitted recalibrator for a method's name or a recalibrator, with these parameters too."""
+    if isinstance(recalibrate, Recalibrator):
+        if hasattr(recalibrate, "recalibration_"):
+            raise ValueError(
+                "recalibrate must be an unfitted Recalibrator or the name of a method; pass a fitted one as "
+                "RiskController(recalibration=...)."
+            )
+        made: Recalibrator = clone(recalibrate)
+        made.set_params(**{name: value for name, value in parameters.items() if name != "random_state"})
+    else:
+        made = Recalibrator(recalibrate, **parameters)
+    made._require_valid_parameters()
+    return made

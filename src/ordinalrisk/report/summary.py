@@ -22,11 +22,11 @@ from ordinalrisk.evaluation.outcomes import Evaluation
 from ordinalrisk.inputs.arrays import to_numpy
 from ordinalrisk.inputs.batch import Batch
 from ordinalrisk.inputs.labels import class_indices
-from ordinalrisk.inputs.matrix import as_matrix
 from ordinalrisk.inputs.numbers import decimal_text
 from ordinalrisk.inputs.random_rows import as_row_number
 from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.prediction.predictor import Predictor, require_columns
+from ordinalrisk.recalibration.applying import recalibrated
 from ordinalrisk.report.facts import (
     is_plain,
     measured,
@@ -154,7 +154,8 @@ class ReportSummary:
         21
         """
         require_same_rows(proba=proba, y=y, groups=groups, clusters=clusters, sample_weight=sample_weight)
-        matrix, classes = as_matrix(to_numpy(proba, "proba")), self._controller.classes_
+        controller, scores = self._controller, to_numpy(proba, "proba")
+        matrix, classes = recalibrated(scores, controller.recalibration), controller.classes_
         require_columns(proba, matrix.shape[1], classes)
         labels = class_indices(to_numpy(y, "y"), classes, len(matrix))
         columns, next_row = shown_columns(cases, len(matrix)), self.rows.next_row(self.first_row)

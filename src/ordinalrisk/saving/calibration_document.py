@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ordinalrisk.calibration.confidence_bounds import BOUNDS
 from ordinalrisk.inputs.numbers import as_fraction
+from ordinalrisk.recalibration.recalibration import Recalibration
 from ordinalrisk.saving import shared_fields as shared
 from ordinalrisk.saving.document_with_digests import JsonObject
 from ordinalrisk.saving.older_calibrations import units_in_betting_order, warn_of_other_ties
@@ -109,7 +110,8 @@ class Columns(JsonObject):
     weight: Annotated[str | None, about("The column of weights.")]
 
 
-_NEW_IN_6: dict[str, Any] = {"score_counts": None, "pool_classes": None, "exempt_classes": []}
+_NEW_IN_7: dict[str, Any] = {"recalibration": None}
+_NEW_IN_6 = {"score_counts": None, "pool_classes": None, "exempt_classes": [], **_NEW_IN_7}
 
 
 def _from_schema_4(saved: CalibrationDocument) -> CalibrationDocument:
@@ -131,10 +133,11 @@ class CalibrationDocument(shared.DocumentOfLoss):
     """A saved calibration, as RiskController.save and ordinalrisk calibrate write it."""
 
     name: ClassVar = "ordinalrisk calibration"
-    version: ClassVar = 6
+    version: ClassVar = 7
     older: ClassVar = {
         4: ({"shuffle_seed": None, **_NEW_IN_6}, _from_schema_4),
         5: (_NEW_IN_6, lambda saved: saved),
+        6: (_NEW_IN_7, lambda saved: saved),
     }
 
     growth: Annotated[shared.Growth, about("The growth rule of sets.")]
@@ -169,4 +172,7 @@ class CalibrationDocument(shared.DocumentOfLoss):
     score_counts: Annotated[
         shared.SavedCounts | None,
         about("How certain the model was; null if unknown, and for clusters and weighted rows."),
+    ]
+    recalibration: Annotated[
+        Recalibration | None, about("The map from scores to probabilities; null if scores are probabilities.")
     ]

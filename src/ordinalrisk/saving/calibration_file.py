@@ -61,6 +61,7 @@ def _document_fields(spec: Spec, calibration: Calibration) -> dict[str, Any]:
         "more_alphas": [to_json(alpha) for alpha in calibration.more_alphas],
         "shuffle_seed": calibration.shuffle_seed,
         "score_counts": None if calibration.score_counts is None else saved_counts(calibration.score_counts),
+        "recalibration": to_builtins(calibration.recalibration),
     }
 
 
@@ -94,6 +95,8 @@ def read(path: FilePath, key: FilePath | None = None) -> tuple[Spec, Calibration
         with field(name):
             spec = replace(spec, **{name: getattr(saved, name)})
             spec.pooling(classes)
+    with field("recalibration"):
+        spec = replace(spec, recalibration=saved.recalibration)
     with field("alpha"):
         spec.require_alpha(classes)
     with field("shift"):
@@ -125,7 +128,8 @@ def read(path: FilePath, key: FilePath | None = None) -> tuple[Spec, Calibration
         )
     with field("columns"):
         columns = None if saved.columns is None else ScoreColumns.from_dict(to_builtins(saved.columns))
-        require(columns is None or len(columns.scores) == len(classes), "must have a column for each class")
+        n_scores = len(classes) if saved.recalibration is None else saved.recalibration.n_scores
+        require(columns is None or len(columns.scores) == n_scores, "must have a column for each score")
     with field("more_alphas"):
         more = tuple(spec.checked_alpha(as_fraction(from_json(each)), costs) for each in saved.more_alphas)
     with field("shuffle_seed"):
@@ -138,7 +142,18 @@ def read(path: FilePath, key: FilePath | None = None) -> tuple[Spec, Calibration
         exchangeable = shift is None and not clustered
         require(scores is None or exchangeable, "must be null for clusters and weighted rows")
     calibration = Calibration(
-        costs, classes, strata, saved.data_blake3, saved.unit, shift, ratios, columns, more, seed, scores
+        costs,
+        classes,
+        strata,
+        saved.data_blake3,
+        saved.unit,
+        shift,
+        ratios,
+        columns,
+        more,
+        seed,
+        scores,
+        saved.recalibration,
     )
     with field("strata"):
         again = map(saved_stratum, strata.parts, spec.thresholds(calibration).values)

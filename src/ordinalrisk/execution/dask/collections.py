@@ -44,7 +44,7 @@ def calibrate_collections(
 
     Until it is done, workers keep 8 to 16 bytes for each step.
     """
-    n_classes = n_columns(proba)
+    n_classes = n_columns(proba) if spec.recalibration is None else spec.recalibration.n_labels
     spec.growth.require_points(point_labels)
     partitions = Partitions.of(proba, "proba")
     labels = partitions.aligned(y, "y").parts
@@ -113,7 +113,8 @@ def predict_collections(
 ) -> LazyIntervalSet:
     """Predict the sets of all rows lazily; wrong options raise an error at once."""
     classes = predictor.calibration.classes
-    require_columns(proba, n_columns(proba), classes)
+    if predictor.calibration.recalibration is None:
+        require_columns(proba, n_columns(proba), classes)
     predictor.growth.require_points(point_labels)
     if isinstance(random_state, np.random.Generator):
         raise ValueError("For dask collections random_state must be a whole number, not a Generator.")

@@ -1,0 +1,308 @@
+"""A map from scores to probabilities: calibrations give the sets of its probabilities, and keep the promise.
+
+A map must not have seen a calibration row. Tests of the promise have a companion that fits the map on the
+calibration rows, and breaks it.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+
+import ordinalrisk as orisk
+
+METHODS = ["identity", "mixture", "temperature", "isotonic", "ordered_regression", "regression"]
+SAVED = Path(__file__).parent / "saved" / "schema-7"
+
+
+def shares_of(scores):
+    return scores / scores.sum(axis=1, keepdims=True)
+
+
+def too_sure(n, K=5, seed=0):
+    """Scores that are too sure, and labels drawn from the right probabilities."""
+    random = np.random.default_rng(seed)
+    proba = random.dirichlet(np.ones(K), size=n)
+    return shares_of(proba**3), (random.random((n, 1)) > proba[:, :-1].cumsum(axis=1)).sum(axis=1)
+
+
+def judged(n, seed=0):
+    """The scores of a judge for five levels, some of them 0, and labels on 9 levels."""
+    random = np.random.default_rng(seed)
+    truth = random.integers(0, 9, n)
+    judge = np.exp(-((np.arange(5) - truth[:, None] / 2 + random.normal(0, 0.5, (n, 1))) ** 2) * 2)
+    return shares_of(np.where(judge < 1e-2, 0, judge)), truth
+
+
+SCORES, LABELS = too_sure(900)
+FITTED = orisk.Recalibrator("temperature").fit(SCORES[:300], LABELS[:300])
+CAL, NEW = (SCORES[300:600], LABELS[300:600]), SCORES[600:]
+
+
+def with_map(**options):
+    return orisk.RiskController(alpha=0.1, recalibration=FITTED, **options)
+
+
+def same(one, other):
+    return one.lower.tolist() == other.lower.tolist() and one.upper.tolist() == other.upper.tolist()
+
+
+ON_SCALE = [(method, too_sure) for method in METHODS]
+OFF_SCALE = [(method, judged) for method in METHODS[-2:]]
+
+
+@pytest.mark.parametrize(("method", "scores"), ON_SCALE + OFF_SCALE)
+def test_a_map_gives_the_sets_of_its_probabilities(method, scores):
+    rows, y = scores(900)
+    fitted = orisk.Recalibrator(method, classes=range(y.max() + 1)).fit(rows[:300], y[:300])
+    raw = orisk.RiskController(alpha=0.1, recalibration=fitted).calibrate(rows[300:600], y[300:600])
+    mended = orisk.RiskController(alpha=0.1, classes=range(y.max() + 1))
+    mended.calibrate(fitted.transform(rows[300:600]), y[300:600])
+    assert raw.threshold_ == mended.threshold_
+    assert raw.data_blake3_ == mended.data_blake3_
+    assert same(raw.predict_set(rows[600:]), mended.predict_set(fitted.transform(rows[600:])))
+
+
+def parts_of(rows, y):
+    return [(rows[start : start + 70], y[start : start + 70]) for start in range(0, len(y), 70)]
+
+
+CONTAINERS = {
+    "pandas": lambda rows: pd.DataFrame(rows),
+    "torch": torch.tensor,
+    "lists": lambda rows: rows.tolist(),
+    "Fortran": np.asfortranarray,
+}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_every_container_gives_the_same_bits(container):
+    made, plain = CONTAINERS[container], with_map().calibrate(*CAL)
+    found = with_map().calibrate(made(CAL[0]), CAL[1])
+    assert (found.threshold_, found.data_blake3_) == (plain.threshold_, plain.data_blake3_)
+    assert same(found.predict_set(made(NEW)), plain.predict_set(NEW))
+
+
+def test_batches_give_the_same_bits():
+    plain, found = with_map().calibrate(*CAL), with_map().calibrate_batches(parts_of(*CAL))
+    assert (found.threshold_, found.data_blake3_) == (plain.threshold_, plain.data_blake3_)
+    sizes = [found.predict_set(rows).size for rows, _ in parts_of(NEW, NEW)]
+    assert np.concatenate(sizes).tolist() == plain.predict_set(NEW).size.tolist()
+
+
+@pytest.mark.filterwarnings("ignore:Sending large graph")
+def test_dask_gives_the_same_bits():
+    da = pytest.importorskip("dask.array")
+    rows, y = judged(900)
+    fitted = orisk.Recalibrator("regression", classes=range(9)).fit(rows[:300], y[:300])
+    plain = orisk.RiskController(alpha=0.1, recalibration=fitted).calibrate(rows[300:600], y[300:600])
+    found = orisk.RiskController(alpha=0.1, recalibration=fitted)
+    found.calibrate(da.from_array(rows[300:600], (100, 5)), da.from_array(y[300:600], 100))
+    assert found.threshold_ == plain.threshold_
+    sets = found.predict_set(da.from_array(rows[600:], (70, 5))).compute()
+    assert same(sets, plain.predict_set(rows[600:]))
+
+
+def test_a_report_takes_the_scores_too():
+    from ordinalrisk.report import summarise
+
+    found = summarise(with_map().calibrate(*CAL), SCORES[600:], LABELS[600:])
+    mended = orisk.RiskController(alpha=0.1).calibrate(FITTED.transform(CAL[0]), CAL[1])
+    expected = summarise(mended, FITTED.transform(SCORES[600:]), LABELS[600:])
+    assert found["stops"][found["start"]]["sizes"] == expected["stops"][expected["start"]]["sizes"]
+    assert found["test"]["data_blake3"] == expected["test"]["data_blake3"]
+
+
+EXPECTED = json.loads((SAVED / "expected.json").read_text())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_saved_map_predicts_the_sets_of_then(name, tmp_path):
+    expected, found = EXPECTED[name], orisk.RiskController.load(SAVED / f"{name}.json")
+    found.save(tmp_path / "again.json")
+    for each in (found, orisk.RiskController.load(tmp_path / "again.json")):
+        sets = each.predict_set(expected["scores"])
+        assert [threshold.hex() for threshold in each.thresholds_] == expected["thresholds"]
+        assert sets.lower_index.tolist() == expected["lower"]
+        assert sets.upper_index.tolist() == expected["upper"]
+        assert each.guarantee().recalibration == f"{name.replace('_', ' ')}, fitted on 100 rows"
+
+
+def test_the_guarantee_says_that_scores_are_recalibrated():
+    words = " ".join(str(with_map().calibrate(*CAL).guarantee()).split())
+    assert "Scores are recalibrated first: temperature, fitted on 300 rows, none of which may be" in words
+    assert "recalibrated" not in str(orisk.RiskController(alpha=0.1).calibrate(*CAL).guarantee())
+    assert "recalibration=temperature" in repr(with_map())
+
+
+def test_classes_come_from_the_recalibrator():
+    names = np.array(["none", "mild", "fair", "poor", "bad"])
+    fitted = orisk.Recalibrator("temperature", classes=names).fit(SCORES[:300], names[LABELS[:300]])
+    found = orisk.RiskController(alpha=0.1, recalibration=fitted).calibrate(CAL[0], names[CAL[1]])
+    assert found.classes_.tolist() == names.tolist()
+
+
+def test_wrong_scores_get_an_error():
+    controller = with_map().calibrate(*CAL)
+    with pytest.raises(ValueError, match="The scores have 4 columns, but the map was fitted on 5"):
+        controller.predict_set(shares_of(NEW[:, :4]))
+    with pytest.raises(
+        ValueError, match=r"proba has a negative value at row 0, column 0.*If these are logits"
+    ):
+        controller.predict_set(np.log(NEW))
+    with pytest.raises(ValueError, match="In batch 1: Row 0 of proba sums to 2"):
+        with_map().calibrate_batches([CAL, (CAL[0] * 2, CAL[1])])
+
+
+# the estimator, which fits the map on predictions of training rows
+
+
+class Recording(LogisticRegression):
+    """Records the rows that it is trained on and asked for; the first feature is the number of the row."""
+
+    trained, asked = [], []
+
+    def fit(self, X, y):
+        self.trained.append({*X[:, 0].astype(int)})
+        return super().fit(X[:, 1:], y)
+
+    def predict_proba(self, X):
+        self.asked.append({*X[:, 0].astype(int)})
+        return super().predict_proba(X[:, 1:])
+
+
+def features(n, seed=0):
+    random = np.random.default_rng(seed)
+    X = np.column_stack([np.arange(n), random.normal(size=(n, 2))])
+    return X, np.digitize(X[:, 1] + random.normal(size=n), [-1, 0, 1])
+
+
+@pytest.fixture
+def recording():
+    Recording.trained, Recording.asked = [], []
+    return Recording()
+
+
+def test_the_map_is_fitted_on_training_rows_that_the_model_was_not_trained_on(recording):
+    X, y = features(200)
+    patients = np.arange(200) // 4
+    model = orisk.OrdinalRiskClassifier(recording, recalibrate="temperature", random_state=0)
+    model.fit(X, y, clusters=patients)
+    *trained, whole = recording.trained
+    *asked, calibration = recording.asked
+    assert len(trained) == len(asked) == 5
+    assert whole | calibration == {*range(200)}
+    assert not whole & calibration
+    assert set.union(*asked) == whole
+    for fold, rest in zip(asked, trained, strict=True):
+        assert fold | rest == whole
+        assert not {*patients[[*fold]]} & {*patients[[*rest]]}
+    assert model.recalibrator_.recalibration_.n_rows == len(whole)
+    assert model.controller_.recalibration == model.recalibrator_.recalibration_
+    assert "temperature, fitted on" in str(model.guarantee())
+
+
+def test_without_a_map_nothing_changes():
+    X, y = features(200)
+    X = X[:, 1:]
+    plain, identity = (
+        orisk.OrdinalRiskClassifier(LogisticRegression(), recalibrate=how, random_state=0).fit(X, y)
+        for how in (None, "identity")
+    )
+    assert plain.recalibrator_ is None
+    assert plain.controller_.recalibration is None
+    assert plain.controller_.data_blake3_ == identity.controller_.data_blake3_
+    assert plain.controller_.threshold_ == identity.controller_.threshold_
+    assert same(plain.predict_set(X), identity.predict_set(X))
+
+
+def test_another_calibration_keeps_the_map():
+    X, y = features(300)
+    X = X[:, 1:]
+    model = orisk.OrdinalRiskClassifier(LogisticRegression(), recalibrate="regression", random_state=0)
+    before = model.fit(X[:200], y[:200]).controller_.recalibration
+    assert model.calibrate(X[200:], y[200:]).controller_.recalibration == before
+
+
+WRONG = {
+    "method='best' is not known": {"recalibrate": "best"},
+    "method=3 is not known": {"recalibrate": 3},
+    "recalibrate must be an unfitted Recalibrator": {"recalibrate": FITTED},
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_wrong_options_are_refused_before_training(message, recording):
+    with pytest.raises(ValueError, match=message):
+        orisk.OrdinalRiskClassifier(recording, **WRONG[message]).fit(*features(40))
+    assert recording.trained == []
+
+
+# the promise
+
+
+class Shares(ClassifierMixin, BaseEstimator):
+    """Predicts its features: they are scores already."""
+
+    def fit(self, X, y):
+        self.classes_ = np.arange(X.shape[1])
+        return self
+
+    def predict_proba(self, X):
+        return X
+
+
+def noise(n, K, seed):
+    """Scores that say nothing, some of them tied, and labels of which one class is rare."""
+    random = np.random.default_rng(seed)
+    rare = np.r_[np.ones(K - 1), 0.1]
+    return shares_of(random.dirichlet(np.full(K, 0.5), n).round(1) + 1e-3), random.choice(
+        K, n, p=rare / rare.sum()
+    )
+
+
+def risk_and_error(risks):
+    return np.mean(risks), np.std(risks) / np.sqrt(len(risks))
+
+
+ALPHA, DRAWS, N_CALIBRATION = 0.2, 200, 29
+
+
+@pytest.mark.filterwarnings("ignore:No .* row has the labels")
+@pytest.mark.parametrize("method", ["isotonic", "regression"])
+def test_the_estimator_keeps_its_promise_with_a_map(method):
+    risks = []
+    for seed in range(DRAWS):
+        X, y = noise(360, 4, seed)
+        model = orisk.OrdinalRiskClassifier(
+            *(Shares(),),
+            alpha=ALPHA,
+            classes=range(4),
+            recalibrate=orisk.Recalibrator(method, folds=2),
+            calibration_size=N_CALIBRATION,
+            random_state=seed,
+            check=False,
+        ).fit(X[:60], y[:60])
+        risks.append(1 - orisk.metrics.coverage(y[60:], model.predict_set(X[60:])))
+    risk, error = risk_and_error(risks)
+    assert risk < ALPHA + 3 * error
+
+
+@pytest.mark.parametrize("method", ["isotonic", "regression"])
+def test_a_map_that_saw_the_calibration_rows_breaks_the_promise(method):
+    risks = []
+    for seed in range(DRAWS):
+        X, y = noise(360, 4, seed)
+        fitted = orisk.Recalibrator(method, folds=2, classes=range(4)).fit(
+            X[:N_CALIBRATION], y[:N_CALIBRATION]
+        )
+        controller = orisk.RiskController(alpha=ALPHA, recalibration=fitted, check=False)
+        controller.calibrate(X[:N_CALIBRATION], y[:N_CALIBRATION])
+        risks.append(1 - orisk.metrics.coverage(y[60:], controller.predict_set(X[60:])))
+    risk, error = risk_and_error(risks)
+    assert risk > ALPHA + 3 * error
