@@ -36,6 +36,7 @@ extensions = [
     "mathml",
     "commands",
     "families",
+    "page_sources",
     "schemas",
     "house_style",
     "rooms",
@@ -77,7 +78,12 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "ordinalrisk"
-html_context = {"default_mode": "auto", "versions": [version]}  # newest first
+html_context = {
+    "default_mode": "auto",
+    "versions": [version],  # newest first
+    # such as https://github.com/someone/ordinalrisk: with it, each page links to its editor
+    "repository": os.environ.get("ORDINALRISK_REPOSITORY", "").rstrip("/"),
+}
 templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["house.css", "choice.css"]
@@ -89,6 +95,7 @@ html_theme_options = {
     "navbar_end": ["versions", "theme-switcher"],
     "header_links_before_dropdown": 7,
     "show_toc_level": 2,
+    "secondary_sidebar_items": ["page-toc", "page-source"],
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",

@@ -4,6 +4,7 @@
 """
 
 import os
+import re
 import sys
 from functools import cache
 from html.parser import HTMLParser
@@ -113,6 +114,16 @@ def test_pictures_say_what_they_show(page):
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_no_page_has_a_path_of_this_machine(page):
     assert str(Path(__file__).parents[1]) not in page.read_text()
+
+
+@pytest.mark.parametrize("page", ["faq", "tutorial/first_intervals", "gallery/index", "reference/losses"])
+def test_pages_name_the_file_to_edit(page):
+    [file] = re.findall(r"To edit this page, change <code>(.*?)</code>", (SITE / f"{page}.html").read_text())
+    assert (Path(__file__).parents[1] / file).is_file()
+
+
+def test_the_index_of_names_is_on_the_list_of_pages():
+    assert 'href="genindex.html"' in (SITE / "more.html").read_text()
 
 
 @pytest.fixture(scope="session")

@@ -384,7 +384,7 @@ def test_the_page_shows_each_group_at_every_alpha(draw, opened, usual_stops):
         "In each of 4 groups, at most 10 % of sets miss the truth."
     )
     assert "Each group" in page.page.locator("h2").all_inner_texts()
-    assert "Within a group it is an average over all classes." in text
+    assert "Within a group, the guarantee is an average over all classes." in text
     names = [part["name"] for part in found["promise"]["strata"]]
     assert set(names) == set(CLINICS)
     for s in (found["start"], len(found["stops"]) - 1, 0):

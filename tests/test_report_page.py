@@ -819,8 +819,8 @@ def test_no_map_and_no_rules(opened, grades):
     report = opened(summary).drawn(summary["start"])
     report.move(2)
     text = report.page.locator("main").inner_text()
-    assert "Left out: too many classes" in text
-    assert "Left out: too few test rows to compare the rules." in text
+    assert "Not shown: there are too many classes" in text
+    assert "Not shown: there are too few test rows to compare the rules." in text
     assert report.page.locator("[data-chart]").count() == 9
 
 
@@ -880,7 +880,7 @@ def test_the_map_gives_way_when_the_page_would_be_too_large(grades):
         stop["held"] = [[10**12] * 100] * 100
     page = render(summary)
     assert len(page.encode()) < 6_000_000
-    assert "Left out: too many classes" in page
+    assert "Not shown: there are too many classes" in page
 
 
 def test_the_same_summary_gives_the_same_page_and_stays_as_it_was(grades):
@@ -900,7 +900,7 @@ def test_an_old_browser_says_why_there_are_no_charts(browser, path, grades):
     path.write_text(render(grades.summary), encoding="utf-8")
     page.goto(path.as_uri())
     page.locator("#results > .note").wait_for()
-    assert "can't unpack what draws the charts" in page.locator("#results > .note").inner_text()
+    assert "can't show the charts; a newer browser can" in page.locator("#results > .note").inner_text()
     page.locator("#risk summary").click()
     rows, n_stops = page.locator("[data-table=risk] tr"), len(grades.summary["stops"])
     rows.nth(n_stops).wait_for(state="attached")  # the table is made when it is opened

@@ -144,7 +144,7 @@ def average_in_words(stop: SummaryData, summary: SummaryData) -> str:
     """Say whether the guarantee is an average over the classes."""
     by = summary["promise"]["by"] if "promise" in summary else []
     if "class" not in by:
-        within = "Within a group it" if by else "It"
+        within = "Within a group, the guarantee" if by else "The guarantee"
         return f"{within} is an average over all classes."
     pools = dict.fromkeys(" + ".join(part["pool"]) for part in stop["strata"] if part["pool"])
     shared = [f"These share one: {listed(pools)}."] if pools else []

@@ -259,7 +259,7 @@ def _risk_reading(summary: SummaryData, confidence: str) -> str:
         start = "Classes without a guarantee count too, so the line may lie above the dashed diagonal."
     if wording.has_own_alphas(summary):
         start = ""
-    in_force = f"The diamond is the {wording.alpha_word(summary)} in force."
+    in_force = f"The diamond is the {wording.alpha_word(summary)} in use."
     return f"{start} The band is its {confidence} interval. {in_force}".strip()
 
 
