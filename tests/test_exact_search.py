@@ -445,10 +445,15 @@ def test_joined_windows():
 
     one, inner = window(2, (0.1, 3), (0.2, 5), (0.3, 6)), window(3, (0.2, 5))
     touching, apart = window(6, (0.4, 9)), window(7, (0.5, 9))
-    assert [*map(_plain, bracketing._joined([inner, one]))] == [_plain(one)]
-    assert [*map(_plain, bracketing._joined([touching, one]))] == [(2, [0.1, 0.2, 0.3, 0.4], [3, 5, 6, 9])]
-    assert [*map(_plain, bracketing._joined([apart, inner]))] == [_plain(inner), _plain(apart)]
-    assert bracketing._joined([]) == ()
+    assert [*map(_plain, bracketing._adjoining_windows_merged([inner, one]))] == [_plain(one)]
+    assert [*map(_plain, bracketing._adjoining_windows_merged([touching, one]))] == [
+        (2, [0.1, 0.2, 0.3, 0.4], [3, 5, 6, 9])
+    ]
+    assert [*map(_plain, bracketing._adjoining_windows_merged([apart, inner]))] == [
+        _plain(inner),
+        _plain(apart),
+    ]
+    assert bracketing._adjoining_windows_merged([]) == ()
 
 
 def _plain(window):
@@ -785,7 +790,7 @@ def test_a_report_says_that_it_knows_few_risks(draw, monkeypatch):
     assert {"0.1", "0.3"} <= {stop["alpha"] for stop in summary["stops"]}
     assert summary["calibration"]["most_tied"] is None
     for is_whole, page in pages.items():
-        assert (f"known at {len(summary['stops'])} values of" in page) != is_whole
+        assert (f"known only at {len(summary['stops'])} values of" in page) != is_whole
         assert ("Most rows that change at one level (M)" in page) == is_whole
         assert ("Levels of the risk curve that were kept" in page) != is_whole
         assert f'"joined": {str(is_whole).lower()}' in page or f'"joined":{str(is_whole).lower()}' in page

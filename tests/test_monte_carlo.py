@@ -15,10 +15,14 @@ import pytest
 from control_variates import mean_and_error, standardised
 from populations import COST_TABLE, Population
 from strategies import RULE_NAMES, as_rule, ends_of
+from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
 
-pytestmark = pytest.mark.no_cover  # so many draws take twice as long if coverage is measured
+pytestmark = [
+    UNCHECKED,
+    pytest.mark.no_cover,  # so many draws take twice as long if coverage is measured
+]
 DRAWS = 400
 LOSSES = {
     "coverage": (orisk.WeightedLoss(), 0.2, 40),

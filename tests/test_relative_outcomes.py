@@ -268,14 +268,13 @@ def test_the_command_line_names_its_option(here):
     )
 
 
-def test_a_monitor_asks_for_a_mean_loss(rows):
+def test_a_monitor_watches_the_same_share(rows):
     orisk.RiskController(LOSS, 0.1, relative=True, classes=range(K)).calibrate(*rows["cal"][:2]).save(
         "cal.json"
     )
     columns = ("test.parquet", "--label", "y", "--scores", "p0,p1,p2,p3")
-    message = refusal(2, "monitor", "state.json", "cal.json", *columns)
-    assert message.startswith("the alpha of the calibration is a share of what could be lost, but a monitor")
-    succeeds("monitor", "state.json", "cal.json", *columns, "--alpha", "0.3")
+    watched = succeeds("monitor", "state.json", "cal.json", *columns)
+    assert "as a share of what could be lost" in " ".join(watched.stdout.split())
 
 
 def test_online_controllers_have_no_such_promise():

@@ -363,7 +363,7 @@ def test_results_are_means_over_controllers_on_random_halves():
                 found = []
                 for trial in range(TRIALS):
                     calibration, test = halves(N_ROWS, trial, seed=4)
-                    controller = RiskController(loss, 0.08, growth)
+                    controller = RiskController(loss, 0.08, growth, check=False)
                     controller.calibrate(proba[calibration], scores.y[calibration])
                     sets = controller.predict_set(proba[test])
                     found.append([metrics.risk(scores.y[test], sets, loss), metrics.mean_size(sets)])
@@ -387,7 +387,7 @@ def test_realised_risks_are_those_of_the_released_scores_and_the_first_rule():
         risks = []
         for trial in range(TRIALS):
             calibration, test = halves(N_ROWS, trial, seed=4)
-            controller = RiskController(loss, realised.alpha, "frontier")
+            controller = RiskController(loss, realised.alpha, "frontier", check=False)
             controller.calibrate(proba[calibration], scores.y[calibration])
             risks.append(metrics.risk(scores.y[test], controller.predict_set(proba[test]), loss))
         assert realised.risks == pytest.approx(tuple(risks))

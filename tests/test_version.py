@@ -27,4 +27,4 @@ def test_the_newest_changes_are_those_of_the_version():
 
 
 def test_the_metadata_are_made_from_it():
-    assert found(r"^dynamic = (.+)$", "pyproject.toml") == '["version"]'
+    assert found(r"^dynamic = (.+)$", "pyproject.toml") == '["version", "readme"]'

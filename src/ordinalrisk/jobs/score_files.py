@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ordinalrisk.calibration.guarantees import warn_if_uncertified
 from ordinalrisk.controller import RiskController
 from ordinalrisk.execution.fold import READ_AHEAD, Serial
 from ordinalrisk.files.find_columns import AskedColumns, ColumnFinder, Note
@@ -249,7 +250,6 @@ def at_risk(controller: RiskController, alpha: Any) -> RiskController:
     if alpha is None:
         return controller
     controller.threshold_at(alpha)  # which names the risks that are known
-    other = RiskController.of(replace(controller.spec, alpha=alpha), controller.calibration_)
-    if warning := other.guarantee().warning:
-        warnings.warn(warning, stacklevel=3)
-    return other
+    spec = replace(controller.spec, alpha=alpha)
+    warn_if_uncertified(spec.thresholds(controller.calibration_), stacklevel=3)
+    return RiskController.of(spec, controller.calibration_)
