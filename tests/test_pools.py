@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -312,7 +313,9 @@ def test_reports_and_notebooks_name_pools_and_exempt_classes(tmp_path):
     controller = by_class(pool_classes=[(2, 3)], exempt_classes=[0]).calibrate(*draw(rng, 60))
     orisk.report.write_report(controller, *draw(rng, 200), tmp_path / "report.html")
     words = "for their rows together: 2, 3. There is no guarantee for 0."
-    for text in (controller._repr_html_(), (tmp_path / "report.html").read_text(encoding="utf-8")):
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "its own. These share one: 2 + 3. There is no" in " ".join(report.split())
+    for text in (controller._repr_html_(), report):
         assert words in " ".join(text.replace("&#x27;", "'").split())
     assert "pool_classes=((2, 3),), exempt_classes=(0,)" in repr(controller)
 
@@ -413,6 +416,11 @@ def test_pools_and_exempt_classes_are_options_of_calibrate():
     assert [part["label"] for part in strata] == GRADES
     assert strata[2]["risk"] == strata[3]["risk"], "that of their rows together"
     assert strata[2]["verdict"] == strata[3]["verdict"]
+    assert [part["pool"] for part in strata] == [[], [], ["poor", "very poor"], ["poor", "very poor"]]
+    text = " ".join(done.stdout.split())
+    assert re.search(r"Of 3 pools of true classes that could be tested, \d agree", text)
+    n_rows = dict(re.findall(r"(good|fair|very poor|poor) (\d+) 0\.\d+ 0\.\d+ 0\.\d+ 0\.2 [a-z]", text))
+    assert n_rows == {"good": "60", "fair": "60", "poor": "120", "very poor": "120"}, "those of the risk"
     both = np.isin([*range(4)] * 60, [2, 3])
     proba = np.array([line.split(",")[:4] for line in Path("new.csv").read_text().split("\n")[1:241]], float)
     missed = ~pooled.predict_set(proba).contains([GRADES[k] for k in [*range(4)] * 60])

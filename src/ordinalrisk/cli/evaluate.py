@@ -131,7 +131,6 @@ def _print(console: Console, evaluation: FileEvaluation) -> None:
 def _stratum_table(evaluation: FileEvaluation) -> TextTable:
     """Show each stratum in its order; of very many, only those furthest above their alpha."""
     from ordinalrisk.inputs.numbers import decimal_text
-    from ordinalrisk.jobs.evaluation_job import n_units
 
     strata = evaluation.strata
     shown = strata if len(strata) <= _MOST_STRATA else sorted(strata, key=_below_alpha)[:_MOST_STRATA]
@@ -143,7 +142,7 @@ def _stratum_table(evaluation: FileEvaluation) -> TextTable:
     rows: list[tuple[str, ...]] = [
         (
             *terminal.stratum_name(stratum.guarantee),
-            f"{n_units(stratum):,}",
+            f"{stratum.n_units:,}",
             *(["-"] * 3 if stratum.realised is None else [f"{part:.4f}" for part in stratum.realised.risk]),
             decimal_text(stratum.guarantee.alpha),
             stratum.word,

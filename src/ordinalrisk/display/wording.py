@@ -42,6 +42,7 @@ def parts_in_words(summary: SummaryData) -> list[str]:
     """Write the notes above the table of groups and true classes."""
     promise, noun = summary["promise"], summary["promise"]["noun"]
     sentences = [f"Each of the {promise['parts']:,} {noun} has a threshold and a guarantee of its own."]
+    sentences += _shared_in_words(summary["stops"][summary["start"]])
     sentences += exempt_in_words(summary)
     if "class" in promise["by"]:
         sentences.append(
@@ -146,9 +147,13 @@ def average_in_words(stop: SummaryData, summary: SummaryData) -> str:
     if "class" not in by:
         within = "Within a group, the guarantee" if by else "The guarantee"
         return f"{within} is an average over all classes."
+    sentences = ["Each true class has its own guarantee.", *_shared_in_words(stop)]
+    return " ".join([*sentences, *exempt_in_words(summary)])
+
+
+def _shared_in_words(stop: SummaryData) -> list[str]:
     pools = dict.fromkeys(" + ".join(part["pool"]) for part in stop["strata"] if part["pool"])
-    shared = [f"These share one: {listed(pools)}."] if pools else []
-    return " ".join(["Each true class has its own guarantee.", *shared, *exempt_in_words(summary)])
+    return [f"These share one: {listed(pools)}."] if pools else []
 
 
 def worst_in_words(stop: SummaryData, summary: SummaryData) -> str:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ordinalrisk.calibration.guarantees import Guarantee
 from ordinalrisk.calibration.promises import rows_needed
@@ -51,8 +51,22 @@ class StratumRisk:
 
     @property
     def name(self) -> str:
-        names = (self.guarantee.group, self.guarantee.label)
-        return " / ".join(str(name) for name in names if name is not None)
+        return self._named(self.guarantee.label)
+
+    @property
+    def pool_name(self) -> str:
+        """The name with all classes that share the threshold."""
+        return self._named(" + ".join(map(str, self.guarantee.pool)) or self.guarantee.label)
+
+    @property
+    def n_units(self) -> int:
+        """The number of clusters if they are the units, else of rows; in a pool, of all its classes."""
+        if self.guarantee.unit == "row" and not self.guarantee.pool:
+            return self.n_rows
+        return 0 if self.realised is None else int(self.realised.n_units)
+
+    def _named(self, label: Any) -> str:
+        return " / ".join(str(name) for name in (self.guarantee.group, label) if name is not None)
 
 
 def judged(
@@ -125,8 +139,12 @@ def _judged_by_strata(strata: Sequence[StratumRisk], guarantee: Guarantee, measu
 
     If many strata all keep their guarantee, some look as if they did not. So the whole disagrees only if a
     stratum exceeds its ``alpha`` by more than chance explains for the worst of so many (Bonferroni).
+    Classes that share a threshold are one stratum.
     """
     noun = strata_noun(guarantee)
+    if any(part.guarantee.pool for part in strata):
+        strata = [*{part.pool_name: part for part in strata}.values()]
+        noun = "pools of true classes" if guarantee.parts[0].group is None else "groups by pool of classes"
     tested = [part for part in strata if part.word != "nothing"]
     if not tested:
         return Verdict(
@@ -154,7 +172,7 @@ def _judged_by_strata(strata: Sequence[StratumRisk], guarantee: Guarantee, measu
 
 
 def _names(strata: Sequence[StratumRisk]) -> str:
-    return listed([part.name for part in strata], _NAMES_SHOWN)
+    return listed([part.pool_name for part in strata], _NAMES_SHOWN)
 
 
 def _excess(part: StratumRisk) -> float:

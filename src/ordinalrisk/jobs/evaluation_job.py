@@ -182,7 +182,8 @@ class FileEvaluation(Table):
                     "group": stratum.guarantee.group,
                     "label": stratum.guarantee.label,
                     "rows": stratum.n_rows,
-                    "clusters": n_units(stratum) if stratum.guarantee.unit == "cluster" else None,
+                    "pool": [*stratum.guarantee.pool],
+                    "clusters": stratum.n_units if stratum.guarantee.unit == "cluster" else None,
                     "alpha": decimal_text(stratum.guarantee.alpha),
                     "risk": None if stratum.realised is None else [*map(float, stratum.realised.risk)],
                     "verdict": stratum.word,
@@ -190,13 +191,6 @@ class FileEvaluation(Table):
                 for stratum in self.strata
             ]
         return document
-
-
-def n_units(stratum: StratumRisk) -> int:
-    """Return the number of clusters if they are the units, else of rows."""
-    if stratum.guarantee.unit == "row":
-        return stratum.n_rows
-    return 0 if stratum.realised is None else int(stratum.realised.n_units)
 
 
 def evaluate(

@@ -95,7 +95,8 @@ def _strata_table(strata: Sequence[StratumRisk]) -> str:
     rows = []
     for part in strata[:_MOST_ROWS]:
         risk = ["", "", ""] if part.realised is None else [f"{value:.4f}" for value in part.realised.risk]
-        cells = [f"{part.n_rows:,}", *risk, decimal_text(part.guarantee.alpha)]
+        n_rows = part.n_units if part.guarantee.pool else part.n_rows  # those of the risk
+        cells = [f"{n_rows:,}", *risk, decimal_text(part.guarantee.alpha)]
         rows.append(
             html.row(
                 html.cell(html.text(part.name, html.LONGEST_NAME)),
