@@ -33,7 +33,7 @@ from ordinalrisk.files.label_names import position_of_label
 from ordinalrisk.files.opening import opened
 from ordinalrisk.files.scored_rows import FileRows
 from ordinalrisk.inputs.column_roles import ScoreColumns
-from ordinalrisk.inputs.matrix import RowError
+from ordinalrisk.inputs.probability_matrix import RowError
 from ordinalrisk.saving import calibration_file
 
 FORMATS = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)

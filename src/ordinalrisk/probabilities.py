@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ordinalrisk.inputs.arrays import to_numpy, widened
 from ordinalrisk.inputs.labels import as_classes
-from ordinalrisk.inputs.matrix import as_matrix, softmax_of_rows
+from ordinalrisk.inputs.probability_matrix import as_matrix, softmax_of_rows
 
 __all__ = ["from_cumulative", "from_cumulative_logits", "from_logprobs", "min_shift", "softmax"]
 

@@ -18,8 +18,8 @@ from ordinalrisk.display.text_table import listed
 from ordinalrisk.growth.rules import require_valid
 from ordinalrisk.inputs.arrays import library_of, to_numpy
 from ordinalrisk.inputs.labels import Classes, class_indices, require_column_order, resolve_classes
-from ordinalrisk.inputs.matrix import as_matrix
 from ordinalrisk.inputs.numbers import as_fraction, checked_seed
+from ordinalrisk.inputs.probability_matrix import as_matrix
 from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.splitting import split_folds
 

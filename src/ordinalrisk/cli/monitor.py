@@ -160,7 +160,7 @@ def _require_same(
 
 def _watch_clusters(watch: RiskMonitor, clusters: ClusteredRows, name: str) -> int:
     """Watch all rows, and return how many could not be certified; ``name`` is that of the files."""
-    from ordinalrisk.inputs.matrix import RowError
+    from ordinalrisk.inputs.probability_matrix import RowError
 
     labels, sets, names = clusters.rows()
     try:

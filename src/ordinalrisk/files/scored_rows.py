@@ -24,7 +24,7 @@ from ordinalrisk.growth.kernels.cpu import side_by_side
 from ordinalrisk.inputs.batch import Batch
 from ordinalrisk.inputs.column_roles import ScoreColumns
 from ordinalrisk.inputs.labels import as_classes, class_indices
-from ordinalrisk.inputs.matrix import RowError, softmax_of_rows
+from ordinalrisk.inputs.probability_matrix import RowError, softmax_of_rows
 
 _REMEDIES = {
     "zeros": "All scores of the row are 0: leave it out.",

@@ -19,7 +19,7 @@ from ordinalrisk.curves.steps import Steps
 from ordinalrisk.growth.kernels import InvalidRow
 from ordinalrisk.inputs.device import on_device, to_device_of
 from ordinalrisk.inputs.labels import class_indices
-from ordinalrisk.inputs.matrix import as_matrix, raise_invalid_row
+from ordinalrisk.inputs.probability_matrix import as_matrix, raise_invalid_row
 from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.losses.kinds import as_loss

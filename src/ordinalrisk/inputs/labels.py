@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ordinalrisk.inputs import device
 from ordinalrisk.inputs.arrays import is_missing, library_of, to_numpy, widened
 from ordinalrisk.inputs.device import on_device, to_host
-from ordinalrisk.inputs.matrix import RowError, as_matrix
 from ordinalrisk.inputs.numbers import is_written_as_number
+from ordinalrisk.inputs.probability_matrix import RowError, as_matrix
 
 Classes = NDArray[Any]
 

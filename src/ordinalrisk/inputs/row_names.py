@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ordinalrisk.inputs.arrays import is_missing, to_numpy
 from ordinalrisk.inputs.device import to_host
-from ordinalrisk.inputs.matrix import RowError
+from ordinalrisk.inputs.probability_matrix import RowError
 
 
 class RowNames:

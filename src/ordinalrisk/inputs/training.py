@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ordinalrisk.inputs.device import to_host
 from ordinalrisk.inputs.labels import Classes, class_indices
-from ordinalrisk.inputs.matrix import as_matrix
+from ordinalrisk.inputs.probability_matrix import as_matrix
 
 RowNumbers = NDArray[np.int64]
 

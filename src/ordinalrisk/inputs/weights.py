@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ordinalrisk.inputs.arrays import as_floats, to_numpy
 from ordinalrisk.inputs.device import to_host
 from ordinalrisk.inputs.labels import Classes
-from ordinalrisk.inputs.matrix import RowError
 from ordinalrisk.inputs.numbers import as_fraction
+from ordinalrisk.inputs.probability_matrix import RowError
 
 _MANTISSA = 53
 

@@ -12,7 +12,7 @@ from ordinalrisk.display.palette import BLUE, GREEN, SKY, VERMILLION
 from ordinalrisk.inputs.arrays import SUM_TOLERANCE, to_numpy, widened
 from ordinalrisk.inputs.device import on_device, to_host
 from ordinalrisk.inputs.labels import class_indices, require_column_order
-from ordinalrisk.inputs.matrix import as_matrix, raise_invalid_row
+from ordinalrisk.inputs.probability_matrix import as_matrix, raise_invalid_row
 from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.plots.axes import axes_for, inches, line_inches, name_classes, sets_on_host
 from ordinalrisk.prediction.interval_set import IntervalSet

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ordinalrisk.inputs.labels import as_classes
-from ordinalrisk.inputs.matrix import as_matrix
+from ordinalrisk.inputs.probability_matrix import as_matrix
 
 if TYPE_CHECKING:
     from ordinalrisk.recalibration.recalibration import Recalibration

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ordinalrisk.inputs.arrays import SUM_TOLERANCE, number_type, widened
 from ordinalrisk.inputs.device import on_device, to_host
-from ordinalrisk.inputs.matrix import RowError, raise_invalid_row
+from ordinalrisk.inputs.probability_matrix import RowError, raise_invalid_row
 from ordinalrisk.recalibration.elementary import exp, largest, log, namespace
 
 KINDS = ("probabilities", "logits")

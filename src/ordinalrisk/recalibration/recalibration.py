@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from ordinalrisk.inputs.matrix import as_matrix
+from ordinalrisk.inputs.probability_matrix import as_matrix
 from ordinalrisk.recalibration.elementary import namespace
 from ordinalrisk.recalibration.maps import AnyMap, Identity
 from ordinalrisk.recalibration.reading import as_scores, log_probabilities

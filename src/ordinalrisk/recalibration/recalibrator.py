@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from ordinalrisk.inputs.arrays import to_numpy
 from ordinalrisk.inputs.device import to_host
 from ordinalrisk.inputs.labels import as_classes, class_indices, ordered_categories
-from ordinalrisk.inputs.matrix import as_matrix
 from ordinalrisk.inputs.numbers import checked_seed, is_whole
+from ordinalrisk.inputs.probability_matrix import as_matrix
 from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.inputs.row_names import RowNames
 from ordinalrisk.inputs.training import sorted_labels, warn_if_alphabetical

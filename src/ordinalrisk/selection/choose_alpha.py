@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ordinalrisk.controller import RiskController
 from ordinalrisk.curves.risk_curve import RiskCurve
 from ordinalrisk.inputs.labels import require_column_order
-from ordinalrisk.inputs.matrix import as_matrix
 from ordinalrisk.inputs.numbers import as_fraction, decimal_text
+from ordinalrisk.inputs.probability_matrix import as_matrix
 from ordinalrisk.inputs.row_index import require_same_rows
 
 

@@ -19,8 +19,8 @@ from ordinalrisk.calibration.score_counts import (
 )
 from ordinalrisk.growth.rules import require_valid
 from ordinalrisk.inputs.labels import as_classes
-from ordinalrisk.inputs.matrix import as_matrix
 from ordinalrisk.inputs.numbers import as_fraction, as_number, checked_seed, from_json, to_json
+from ordinalrisk.inputs.probability_matrix import as_matrix
 from ordinalrisk.inputs.random_rows import generator_at
 from ordinalrisk.prediction.predictor import require_columns
 from ordinalrisk.saving.document_with_digests import FilePath, naming, require

@@ -17,8 +17,8 @@ from ordinalrisk.calibration.pooling import Pooling
 from ordinalrisk.calibration.spec import Spec, checked_names
 from ordinalrisk.inputs.device import to_host
 from ordinalrisk.inputs.labels import Classes, as_classes, class_indices
-from ordinalrisk.inputs.matrix import RowError
 from ordinalrisk.inputs.numbers import as_fraction, as_number, from_json, to_json
+from ordinalrisk.inputs.probability_matrix import RowError
 from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.inputs.row_names import RowNames
 from ordinalrisk.losses.cost_table import CostTable

@@ -20,8 +20,8 @@ from ordinalrisk.inputs.labels import (
     require_column_order,
     resolve_classes,
 )
-from ordinalrisk.inputs.matrix import as_matrix
 from ordinalrisk.inputs.numbers import as_fraction, as_number, from_json, to_json
+from ordinalrisk.inputs.probability_matrix import as_matrix
 from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.losses.kinds import as_loss
 from ordinalrisk.prediction.interval_set import IntervalSet
