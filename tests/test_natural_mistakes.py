@@ -403,6 +403,18 @@ WRONG_OPTION = {
         lambda: calibrate(loss=[[5 - abs(i - j) for j in range(K)] for i in range(K)]),
         "The cost table has 5 at row 0, column 0; the diagonal must be 0",
     ),
+    "scores and labels instead of a controller": (
+        lambda: orisk.alpha_for_size(PROBA, Y, 2),
+        "controller must be a RiskController; got a ndarray",
+    ),
+    "a classifier instead of its controller": (
+        lambda: orisk.alpha_for_singletons(model().fit(X, Y), X, 0.5),
+        "must be a RiskController; got a OrdinalRiskClassifier. .* pass its controller_",
+    ),
+    "a report of a classifier": (
+        lambda: orisk.report.summarise(model().fit(X, Y), X, Y),
+        "must be a RiskController; got a OrdinalRiskClassifier. .* pass its controller_",
+    ),
     "sets before labels": (
         lambda: metrics.class_coverage(calibrated().predict_set(PROBA), Y),
         "sets must be an IntervalSet; got a ndarray. Pass the labels first, then the sets",

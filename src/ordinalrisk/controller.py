@@ -533,3 +533,16 @@ class RiskController:
     def _repr_html_(self) -> str:
         thresholds = self._predictor.thresholds if hasattr(self, "threshold_") else None
         return notebook_view.controller_html(type(self).__name__, self.spec, thresholds)
+
+
+def require_controller(controller: Any) -> None:
+    if not isinstance(controller, RiskController):
+        raise ValueError(
+            f"controller must be a RiskController; got a {type(controller).__name__}. For an "
+            "OrdinalRiskClassifier, pass its controller_."
+        )
+
+
+def require_calibrated(controller: Any) -> None:
+    require_controller(controller)
+    controller._require_calibrated()

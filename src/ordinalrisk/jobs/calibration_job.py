@@ -9,7 +9,7 @@ from typing import Any
 from ordinalrisk.calibration.combinations import require_parts_suffice, require_theorem
 from ordinalrisk.calibration.guarantees import warn_if_uncertified, warn_of_tiny_groups
 from ordinalrisk.checks.findings import warn_of_findings
-from ordinalrisk.controller import RiskController
+from ordinalrisk.controller import RiskController, require_controller
 from ordinalrisk.execution.calibrate import calibrate as calibrate_parts
 from ordinalrisk.files.find_columns import AskedColumns, Note
 from ordinalrisk.files.formats import FileError
@@ -19,7 +19,6 @@ from ordinalrisk.jobs.score_files import (
     Progress,
     Reading,
     ScoreFiles,
-    require_controller,
     require_no_point_labels,
     to_calibrate,
 )

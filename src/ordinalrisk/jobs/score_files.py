@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ordinalrisk.calibration.guarantees import warn_if_uncertified
-from ordinalrisk.controller import RiskController
+from ordinalrisk.controller import RiskController, require_calibrated
 from ordinalrisk.execution.fold import READ_AHEAD, Serial
 from ordinalrisk.files.find_columns import AskedColumns, ColumnFinder, Note
 from ordinalrisk.files.formats import FileError, FormatOptions, checked_format
@@ -158,8 +158,7 @@ def as_calibrated(
     unseen_groups: str = "error",
 ) -> Iterator[ScoreFiles]:
     """Find the columns of a calibration in other files; with labels, clusters and groups if asked for."""
-    require_controller(controller)
-    controller._require_calibrated()
+    require_calibrated(controller)
     require_no_point_labels(controller)
     calibration, classes = controller.calibration_, controller.classes_.tolist()
     groups = calibration.strata.groups
@@ -214,11 +213,6 @@ def _parts(
         )
         for part, place in enumerate(places)
     ]
-
-
-def require_controller(controller: Any) -> None:
-    if not isinstance(controller, RiskController):
-        raise ValueError(f"controller must be a RiskController; got a {type(controller).__name__}.")
 
 
 def require_no_point_labels(controller: RiskController) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalrisk.calibration.promises import budget_of
-from ordinalrisk.controller import RiskController
+from ordinalrisk.controller import RiskController, require_calibrated
 from ordinalrisk.curves.risk_curve import RiskCurve
 from ordinalrisk.curves.strata import Stratum
 from ordinalrisk.display.palette import BLUE, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION
@@ -77,11 +77,6 @@ def plot_risk_curve(
     alpha 0.1: threshold 0.1...
     alpha 0.2: threshold 0.1...
     """
-    if not isinstance(controller, RiskController):
-        raise ValueError(
-            f"controller must be a RiskController; got a {type(controller).__name__}. For an "
-            "OrdinalRiskClassifier, pass its controller_."
-        )
     chosen = _chosen_strata(controller, groups, labels)
     further = _as_alphas(alphas)
     if not controller.calibration_.strata.is_one:
@@ -199,7 +194,7 @@ def _chosen_strata(
     controller: RiskController, groups: Iterable[Any] | None, labels: Iterable[Any] | None
 ) -> list[int]:
     """Return the positions of the strata to draw, at most one for each colour."""
-    controller._require_calibrated()
+    require_calibrated(controller)
     strata, classes = controller.calibration_.strata, controller.classes_.tolist()
     of_groups = _positions_of_names(groups, None if strata.groups is None else [*strata.groups], "groups")
     of_labels = _positions_of_names(labels, classes if strata.n_labels > 1 else None, "labels")

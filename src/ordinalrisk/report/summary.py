@@ -16,7 +16,7 @@ import numpy as np
 
 from ordinalrisk import __version__
 from ordinalrisk.calibration.guarantees import Guarantee, guarantee_of
-from ordinalrisk.controller import RiskController
+from ordinalrisk.controller import RiskController, require_calibrated
 from ordinalrisk.evaluation.estimates import CONFIDENCE, Estimate
 from ordinalrisk.evaluation.outcomes import Evaluation
 from ordinalrisk.inputs.arrays import to_numpy
@@ -90,7 +90,7 @@ class ReportSummary:
         unseen_groups: str = "error",
         first_row: int = 0,
     ) -> None:
-        controller._require_calibrated()
+        require_calibrated(controller)
         if controller.growth.point == "given":
             raise ValueError(
                 'A report needs a growth rule that finds its own point labels; this one has point="given".'

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.controller import RiskController
+from ordinalrisk.controller import RiskController, require_calibrated
 from ordinalrisk.curves.risk_curve import RiskCurve
 from ordinalrisk.inputs.labels import require_column_order
 from ordinalrisk.inputs.numbers import as_fraction, decimal_text
@@ -114,7 +114,7 @@ def alpha_for_size(
     >>> alpha, alpha.fraction, controller.predict_set(proba[500:], alpha=alpha).size.mean()
     (0.3093812375249501, Fraction(155, 501), np.float64(2.0))
     """
-    controller._require_calibrated()
+    require_calibrated(controller)
     wanted = as_fraction(size, "size")
     K = len(controller.classes_)
     if not 1 <= wanted <= K:
@@ -171,7 +171,7 @@ def alpha_for_singletons(
     >>> alpha, (controller.predict_set(proba[500:], alpha=alpha).size == 1).mean()
     (0.500998003992016, np.float64(0.81))
     """
-    controller._require_calibrated()
+    require_calibrated(controller)
     wanted = as_fraction(share, "share")
     if not 0 <= wanted <= 1:
         raise ValueError(f"share must lie between 0 and 1; got {share}.")
