@@ -68,7 +68,7 @@ class UnsortedSteps(ABC):
                 steps = steps.chosen(below)
                 continue
             budget -= total
-            here = steps.chosen((steps.at >= low) & (steps.at <= high))
+            here = steps.chosen((steps.at <= high) ^ below)
             if here.total > budget:
                 if low == high:
                     return low

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from ordinalrisk.curves.selecting import UnsortedSteps
 from ordinalrisk.curves.windows import NO_STEPS, OrderedSteps
 
+_FEW_FOR_A_PARTITION = 32_768  # of more steps, a sample brackets the level sooner
+
 
 @dataclass(eq=False)
 class Steps(UnsortedSteps):
@@ -99,7 +101,7 @@ class Steps(UnsortedSteps):
         return OrderedSteps.whole(at[last], totals, int(np.diff(last, prepend=-1).max()))
 
     def selected_level(self, budget: int) -> float:
-        if isinstance(self.by, int):
+        if isinstance(self.by, int) and len(self.at) <= _FEW_FOR_A_PARTITION:
             rank = budget // self.by
             return float(np.partition(self.at, rank)[rank]) if rank < len(self.at) else math.inf
         return super().selected_level(budget)

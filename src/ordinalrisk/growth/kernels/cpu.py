@@ -30,6 +30,7 @@ ROWS_IN_A_TILE = 16
 ROWS_WORTH_A_THREAD = 16_384
 NUMBERS_COPIED_AT_ONCE = 65_536
 ALL_VALID = -1
+STEP_TYPES = np.float64, np.int32, np.int32
 IN_ONE_PIECE: tuple[Literal["C_CONTIGUOUS"], Literal["ALIGNED"]] = ("C_CONTIGUOUS", "ALIGNED")
 MOST_THREADS = 4_096  # with many more, a system has none left for other programs
 
@@ -149,34 +150,48 @@ def steps(
     y = np.require(labels, np.int64, IN_ONE_PIECE)
     quick = quick_test_for(_plain_type(proba), costs, rule, point, None, tolerance)
     how = RULE_NUMBERS[rule], POINT_NUMBERS[point], byref(quick)
+    n_rows, K = proba.shape
+    at_most_one = [np.empty(n_rows, dtype) for dtype in STEP_TYPES] if costs.weighted else None
 
-    def block(rows: slice) -> list[tuple[Any, ...]]:
-        parts = []
-        most = max(rows.stop - rows.start, 3 * ROWS_IN_A_TILE * proba.shape[1])
-        found = np.empty(most), np.empty(most, np.int32), np.empty(most, np.int32)
-        to = [address(part) for part in found]
+    def block(rows: slice) -> list[list[NDArray[Any]]]:
+        if at_most_one:
+            found = [array[rows] for array in at_most_one]
+        else:
+            most = max(rows.stop - rows.start, 3 * ROWS_IN_A_TILE * K)
+            found = [np.empty(most, dtype) for dtype in STEP_TYPES]
+        parts, used = [], 0
         progress = np.zeros(2, np.int64)
-        room, _held = _workspace(proba.shape[1])
+        room, _held = _workspace(K)
         for here, p in _plain_rows(proba, rows):
             done = 0
             while done < len(p):
                 rest = slice(here.start + done, here.stop)
                 taken = rows_of(p[done:], _part(given, rest), tolerance)
-                where = _at(y, rest), *to, most, address(progress), room
+                to = [_at(array, slice(used, None)) for array in found]
+                where = _at(y, rest), *to, len(found[0]) - used, address(progress), room
                 _require_valid(run.steps(byref(taken), byref(table), *how, *where), rest.start)
                 n_done, n_found = progress.tolist()
-                done += n_done
-                at, before, after = (part[:n_found] for part in found)
-                if rest.start == rows.start and done == len(p) and here.stop == rows.stop:
-                    return [(at, before, after)]  # all of the block at once
-                parts.append((at.copy(), before.copy(), after.copy()))
-        return parts
+                done, used = done + n_done, used + n_found
+                if done < len(p):  # there is no room for the steps of more rows
+                    parts.append([array[:used].copy() for array in found])
+                    used = 0
+        return [*parts, [array[:used] for array in found]]
 
-    parts = [part for parts in _over_blocks(block, len(proba)) for part in parts]
-    if not parts:
-        return np.empty(0), np.empty(0, np.int32), np.empty(0, np.int32)
-    at, before, after = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    parts = zip(*(part for parts in _over_blocks(block, n_rows) for part in parts), strict=True)
+    if at_most_one is None:
+        at, before, after = map(np.concatenate, parts)
+    else:
+        at, before, after = map(_moved_together, at_most_one, parts)
     return at, before, after
+
+
+def _moved_together(whole: NDArray[Any], parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Join parts of an array inside it: fresh memory would take longer than the move."""
+    end = 0
+    for part in parts:
+        start, end = end, end + len(part)
+        whole[start:end] = part
+    return whole[:end]
 
 
 def count_uncertainty(proba: NDArray[Any], shift: int, first: int, n_bins: int) -> Labels | None:

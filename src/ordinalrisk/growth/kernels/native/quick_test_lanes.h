@@ -23,6 +23,13 @@ INLINE void NAMED(write)(VECTOR labels, int32_t *to) {
     __builtin_memcpy(to, &whole, sizeof whole);
 }
 
+INLINE VECTOR NAMED(labels)(const int64_t *at) {
+    typedef int64_t wide __attribute__((vector_size(8 * WIDE)));
+    wide whole;
+    __builtin_memcpy(&whole, at, sizeof whole);
+    return __builtin_convertvector(whole, VECTOR);
+}
+
 /* Append the rows that are not clear to the waiting rows; return the number of waiting rows. */
 INLINE int64_t NAMED(wait)(MASK wrong, int64_t start, int64_t *waiting, int64_t left) {
     if (NAMED(some)(wrong)) {
@@ -238,37 +245,42 @@ static int64_t NAMED(steps)(const struct rows *rows, const struct quick_test *qu
     const int64_t K = rows->n_classes;
     const NUMBER *weights = quick->weights;
     NUMBER *lane = room;
+    int64_t n = *found;
     for (int64_t start = first; start < first + ROWS; start += WIDE) {
         NAMED(fetch)(rows, start);
-        MASK wrong = NAMED(load)(rows, quick, start, lane);
-        VECTOR m, y, own, weight;
+        MASK wrong = NAMED(load)(rows, quick, start, lane), costs_nothing = {0}, pooled;
+        VECTOR m, y = NAMED(labels)(labels + start), gain = {0};
         wrong |= ~NAMED(point)(quick, K, lane, &m);
-        for (int64_t q = 0; q < WIDE; q++) {
-            int64_t label = labels[start + q];
-            y[q] = (NUMBER)label;
-            own[q] = lane[label * WIDE + q];
-            weight[q] = weights[label];
+        for (int64_t j = 0; j < K; j++) {
+            MASK here = y == (NUMBER)j;
+            gain = NAMED(pick)(here, NAMED(weigh)(*(VECTOR *)(lane + j * WIDE), weights[j]), gain);
+            if (weights[j] == 0) costs_nothing |= here;
         }
-        MASK misses = (y != m) & (weight != 0);
-        VECTOR gain = own * weight, bar = gain * (NUMBER)quick->below, higher_bar = gain * (NUMBER)quick->above;
+        VECTOR bar = gain * (NUMBER)quick->below, higher_bar = gain * (NUMBER)quick->above;
+        MASK upward = m > y;
         VECTOR inward = m - y;
-        MASK pooled = ~(MASK)(gain > (NUMBER)quick->smallest);
+        pooled = ~(MASK)(gain > (NUMBER)quick->smallest);
         for (int64_t j = 0; j < K; j++) {
             VECTOR weighted = NAMED(weigh)(*(VECTOR *)(lane + j * WIDE), weights[j]);
             VECTOR from_y = (NUMBER)j - y, from_m = (NUMBER)j - m;
             pooled |= (from_y * from_m < 0) & (weighted < higher_bar);
             pooled |= (from_y * inward < 0) & (weighted >= bar);
         }
+        MASK misses = (y != m) & ~costs_nothing;
         wrong |= misses & pooled;
+        left = NAMED(wait)(wrong, start, waiting, left);
+        MASK steps = misses & ~wrong & 1, towards = (upward & 2) - 1;
+        WHOLE is_step[WIDE], next[WIDE]; /* single lanes are read faster from here */
+        __builtin_memcpy(is_step, &steps, sizeof steps);
+        __builtin_memcpy(next, &towards, sizeof towards);
         for (int64_t q = 0; q < WIDE; q++) {
-            int64_t label = labels[start + q];
-            at[*found] = (double)own[q] * quick->exact_weights[label];
-            before[*found] = (int32_t)(label * K + label);
-            after[*found] = (int32_t)(label * K + label) + (inward[q] > 0 ? 1 : -1);
-            *found += (misses[q] & ~wrong[q]) != 0;
-            waiting[left] = start + q;
-            left += wrong[q] != 0;
+            const int64_t label = labels[start + q], entry = label * (K + 1);
+            at[n] = (double)lane[label * WIDE + q] * quick->exact_weights[label];
+            before[n] = (int32_t)entry;
+            after[n] = (int32_t)(entry + next[q]);
+            n += is_step[q];
         }
     }
+    *found = n;
     return left;
 }

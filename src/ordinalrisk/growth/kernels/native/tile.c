@@ -327,16 +327,18 @@ static int64_t walk(const struct costs *costs, const double *level, int64_t y, i
 }
 
 /* Write steps until the room is full or no rows are left; return the first invalid row, and in progress the rows
-   done and the steps found. */
+   done and the steps found. Room for as many steps as the rows can have is always enough. */
 int64_t EXPORT(steps)(const struct rows *rows, const struct costs *costs, int64_t rule, int64_t point,
                       const struct quick_test *quick, const int64_t *labels, double *at, int32_t *before,
                       int32_t *after, int64_t most, int64_t *progress, void *room) {
-    const int64_t K = rows->n_classes;
+    const int64_t K = rows->n_classes, of_row = costs->weighted ? 1 : K - 1;
     struct tile tile = tile_in(room, K);
-    int64_t waiting[2 * ROWS], left = 0, next = 0, found = 0;
-    while ((next < rows->n && found + 2 * ROWS * K <= most) || left > 0) {
-        while (next < rows->n && left < ROWS && found + 2 * ROWS * K <= most) {
+    int64_t waiting[2 * ROWS], left = 0, next = 0, found = 0, fits = 1;
+    while ((next < rows->n && fits) || left > 0) {
+        while (next < rows->n && left < ROWS) {
             int64_t stop = least(next + ROWS, rows->n);
+            fits = found + (left + stop - next) * of_row <= most;
+            if (!fits) break;
             if (quick->at && next + ROWS <= rows->n)
                 left = INTERNAL(steps_of_rows)(rows, quick, next, labels, at, before, after, &found, waiting, left,
                                                tile.left);
