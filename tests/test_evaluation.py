@@ -1029,6 +1029,24 @@ def test_colours(word, missed, few, colour, start):
     assert (list(light.far_off), light.n_looked_at) == (kinds, 4)
 
 
+@pytest.mark.parametrize("by", ["groups", "true classes"])
+def test_the_loss_of_some_groups_is_not_that_of_all_rows(draw, by):
+    """All rows together lose less than alpha, one stratum a little more: the sentence says which is meant."""
+    for seed in range(40):
+        proba, y = draw(1200, 3, seed)
+        known, rest = slice(0, 400), slice(400, 1200)
+        sites = np.arange(1200) % 3
+        options = {"condition_on": "label"} if by == "true classes" else {}
+        groups = {} if options else {"groups": sites[known]}
+        controller = orisk.RiskController(alpha=0.2, **options).calibrate(proba[known], y[known], **groups)
+        tested = {} if options else {"groups": sites[rest].tolist()}
+        found = found_by(controller, proba[rest], y[rest], **tested)
+        if found.verdict.word == "chance" and found.whole.risk.value < 0.2:
+            break
+    said = f"The loss of some {by} is above their guaranteed risk, which can be chance."
+    assert (found.light.colour, found.light.sentence) == ("amber", said)
+
+
 def test_the_worst_are_named_first_and_not_all():
     kinds = [Kind("group", f"G{k}", 1000, 100 * k, 0.9) for k in range(4)] + [Kind("size", 1, 999, 5, 0.9)]
     assert light_of("agrees", far_off(kinds), 5, False).sentence == (

@@ -26,8 +26,13 @@ class Light(NamedTuple):
     n_looked_at: int = 0  # classes, groups and sizes with test rows
 
 
-def light_of(word: str, far_off: Sequence[FarOff], n_looked_at: int, too_few: bool) -> Light:
+def light_of(
+    word: str, far_off: Sequence[FarOff], n_looked_at: int, too_few: bool, strata: str | None = None
+) -> Light:
     """Return the colour of a verdict and what else the test rows show.
+
+    ``strata`` says what has guarantees of its own, such as ``"groups"``: then the loss that is above the
+    guaranteed risk is that of some of them, not of all rows.
 
     Examples
     --------
@@ -45,7 +50,8 @@ def light_of(word: str, far_off: Sequence[FarOff], n_looked_at: int, too_few: bo
         return Light(
             "amber", f"{sentence}, but {named}." if far_off else f"{sentence}.", far_off, n_looked_at
         )
-    above = "The loss is above the guaranteed risk, which can be chance"
+    whose, risk = ("", "the") if strata is None else (f" of some {strata}", "their")
+    above = f"The loss{whose} is above {risk} guaranteed risk, which can be chance"
     if far_off:
         start = above if word == "chance" else "The guarantee holds on average"
         return Light("amber", f"{start}, but {named}.", far_off, n_looked_at)

@@ -25,7 +25,7 @@ from ordinalrisk.evaluation.far_off import far_off, kinds_of
 from ordinalrisk.evaluation.light import Light, light_of, too_few_rows
 from ordinalrisk.evaluation.realised import ClusterLosses, Realised, StratumCounts, WeightedLosses
 from ordinalrisk.evaluation.striking import StrikingRow, StrikingRows, shown, value_at
-from ordinalrisk.evaluation.verdict import StratumRisk, Verdict, judged
+from ordinalrisk.evaluation.verdict import StratumRisk, Verdict, judged, strata_noun
 from ordinalrisk.inputs.batch import Batch, Summary
 from ordinalrisk.prediction.interval_set import IntervalSet
 from ordinalrisk.prediction.predictor import Predictor, ends_at
@@ -241,7 +241,8 @@ class Outcomes(Summary):
         found = far_off(kinds, self.n_rows / max(self.n_clusters or self.n_rows, 1))
         bound = costs.bound if guarantee.measure is None else Fraction(1)
         too_few = too_few_rows(whole, guarantee.alpha, bound)
-        return light_of(verdict.word, found, len(kinds), too_few)
+        noun = strata_noun(guarantee) if guarantee.parts else None
+        return light_of(verdict.word, found, len(kinds), too_few, noun)
 
     def _realised(self, stop: int, part: int | None, calibration: Calibration) -> Realised | None:
         """Return the mean loss of the rows of a stratum, or of all rows."""
