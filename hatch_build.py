@@ -176,7 +176,7 @@ def compilers(target: Platform) -> Iterator[list[str]]:
 
 
 def needs(target: Platform) -> list[str]:
-    """Return the packages that a build needs beside the machine's own compilers."""
+    """Return the packages that a build needs in addition to the machine's own compilers."""
     own = () if os.environ.get(WANTED_PLATFORM) else system_compilers()
     return ["ziglang"] if target.zig_target and not any(own) else []
 
@@ -242,10 +242,10 @@ def _environment(scratch: Path) -> dict[str, str]:
 
 
 class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg,misc]
-    """Put the library into a wheel, or beside the sources for an editable installation."""
+    """Put the library into a wheel, or next to the sources for an editable installation."""
 
     def dependencies(self) -> list[str]:
-        """Ask for ziglang where no compiler of the machine can do it."""
+        """Ask for ziglang if the machine has no suitable compiler."""
         return needs(wanted_platform())
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
@@ -275,7 +275,7 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg,misc]
 
 
 def main() -> None:
-    """Build the library beside its sources."""
+    """Build the library next to its sources."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--strict", action="store_true", help="take warnings for errors")
     parser.add_argument("--needs", action="store_true", help="print the package that a build needs, if any")

@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def _earlier(folder: Path, now: Findings) -> Findings:
-    """What a run of the other sections found on the same machine, which is kept beside what is run now."""
+    """The results of the other sections on the same machine, which are kept with the new ones."""
     try:
         before = json.loads((folder / "speed.json").read_text())
     except FileNotFoundError:

@@ -193,7 +193,7 @@ def table(findings: list[dict[str, Any]]) -> str:
         copy = found["bytes"]["copy"] / found["seconds"]["copy"] / 1e9
         memory = "/".join(f"{found['bytes_a_row'][step]:.0f}" for step in ("predict", "calibrate"))
         lines.append(f"{found['K']:>4} {found['n']:>12,} {copy:>10,.0f} {steps} {memory:>12}")
-    lines.append("memory: peak on the device beside the input, predict/calibrate")
+    lines.append("memory: peak on the device in addition to the input, predict/calibrate")
     if all("fingerprint" in found["seconds"] for found in findings):
         lines.append("parts of calibrate, ms:")
         for found in findings:

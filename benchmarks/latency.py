@@ -1,4 +1,4 @@
-"""What a fresh process pays: the import, a first small call, and that call with peers beside it."""
+"""The time of a new process: the import, a first small call, and the same call with other libraries."""
 
 from __future__ import annotations
 

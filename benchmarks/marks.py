@@ -1,4 +1,4 @@
-"""What is asked of the package, beside what this run measured."""
+"""The requirements of the package, compared with the measurements of this run."""
 
 from __future__ import annotations
 

@@ -54,5 +54,5 @@ def available_bytes() -> int | None:
 
 
 def resident(field: str) -> int:
-    """The resident memory of this process by the system's name for it, in bytes: now VmRSS, peak VmHWM."""
+    """The resident memory of this process in bytes: ``VmRSS`` is the present one, ``VmHWM`` the peak."""
     return next(1024 * int(line.split()[1]) for line in _STATUS.open() if line.startswith(field))

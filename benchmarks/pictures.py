@@ -123,7 +123,7 @@ def _ratio_bars(axis: Any, cells: list[Findings], step: str) -> None:
 
 
 def save_sizes(findings: Findings, path: str | os.PathLike[str]) -> None:
-    """Mean set size of every method on every data set, with its realised risk beside it."""
+    """Mean set size of every method on every data set, with its realised risk."""
     names = list(dict.fromkeys(found["data"] for found in findings["sizes"]))
     with plt.rc_context(STYLE):
         columns = min(3, len(names))

@@ -106,7 +106,7 @@ def growth_table(findings: Findings) -> RenderableType:
             )
     legend = [
         "bytes: most held at once during the call at the largest n, result included, by",
-        "tracemalloc, to which numpy reports; resident: rise of the process's memory",
+        "measured by tracemalloc, which includes numpy; resident: increase of the process's memory",
         "10^7 / 10^5: time at 10^7 rows over time at 10^5, 100 if linear; -: not run",
     ]
     return _titled(title, table, legend)

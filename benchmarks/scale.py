@@ -65,7 +65,7 @@ def _in_child(*arguments: Any) -> Any:
 
 
 def _write_files(folder: Path, n_files: int, rows: int) -> None:
-    """Many files, and beside them one with all their rows."""
+    """Many files, and one file with all their rows."""
     import numpy as np
     import pyarrow as pa
     from pyarrow import parquet

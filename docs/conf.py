@@ -89,6 +89,7 @@ html_static_path = ["_static"]
 html_css_files = ["house.css", "choice.css"]
 html_copy_source = False
 html_show_sourcelink = False
+html_search_scorer = str(HERE / "search_scorer.js")
 html_show_search_summary = False  # which a page that was opened as a file can't load
 html_theme_options = {
     "navbar_align": "left",

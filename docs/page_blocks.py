@@ -1,4 +1,4 @@
-"""Pages whose numbers a script measures: blocks of text between marks, and a JSON file beside them."""
+"""Pages with numbers that a script measures: blocks of text between marks, and a JSON file."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ RATES = {
     "write": "write Parquet: lower, upper, size",
 }
 ASKED = ("sample", "edges", "bracket")
-"""The kinds of questions about steps, all of which are looked at for each."""
+"""The kinds of questions about steps."""
 
 
 def measure_rates(*, rows: int = ROWS_OF_FILE, n_tasks: int = 4_000, track: Track = in_silence) -> Numbers:
@@ -652,7 +652,7 @@ def rates_text(numbers: Mapping[str, Any]) -> str:
 
 
 def messages_text(numbers: Mapping[str, Any]) -> str:
-    """What comes to the driver, simulated beside the formula."""
+    """What is sent to the driver: the simulation and the formula."""
     searches = numbers["messages"]["searches"]
     rows = []
     for one in searches:

@@ -9,7 +9,7 @@ import sys
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 
@@ -106,7 +106,7 @@ def test_nothing_is_loaded_from_elsewhere(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_pictures_say_what_they_show(page):
-    """A thumbnail stands beside its title, which says it already."""
+    """A thumbnail needs no text, because its title is next to it."""
     pictures = [given for tag, given in tags(page) if tag == "img" and "thumb" not in given.get("src", "")]
     assert not [given.get("src") for given in pictures if not given.get("alt", "").strip()]
 
@@ -129,6 +129,18 @@ def test_the_index_of_names_is_on_the_list_of_pages():
 @pytest.fixture(scope="session")
 def browser():
     yield from running_chromium()
+
+
+@pytest.mark.parametrize(
+    "text", ["is not one of the classes", "can't be used together", "no theorem for both"]
+)
+def test_a_search_for_an_error_finds_the_page_on_errors_first(browser, text):
+    context = browser.new_context()
+    context.set_default_timeout(1000 * PATIENCE)
+    tab = context.new_page()
+    tab.goto(f"{(SITE / 'search.html').as_uri()}?q={quote(text)}")
+    assert tab.locator("#search-results li a").first.inner_text().startswith("Error messages")
+    context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -1,4 +1,4 @@
-"""A command that is interrupted at any moment: whole files or none, and nothing left beside them."""
+"""A command that is interrupted at any moment leaves complete files or none, and no temporary files."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""``python -m reproduction``: the paper's experiments beside their published numbers."""
+"""``python -m reproduction``: the paper's experiments, compared with the published numbers."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def reproduce(
     ] = None,
     no_pictures: Annotated[bool, typer.Option("--no-pictures", help="Draw no figures.")] = False,
 ) -> None:
-    """Run the paper's experiments and set the results beside the published ones.
+    """Run the paper's experiments and compare the results with the published ones.
 
     The simulated experiment draws its data and trains its network here, and also runs on --scores if given.
     The other two need --scores or --images. Tables are printed; the page reproduction.md, figures as PNG and
@@ -344,7 +344,7 @@ def _write_page(text: str, out: Path) -> None:
 
 
 def _notes(runs: Sequence[ScoredExperiment], out: Path) -> dict[str, str]:
-    """The README beside each file of scores in a folder below ``out``, by the key of the scores."""
+    """The README for each file of scores in a folder below ``out``, by the key of the scores."""
     beside = {run.scores.key: run.file.parent / "README.md" for run in runs if run.file is not None}
     return {
         key: readme.resolve().relative_to(out.resolve()).as_posix()

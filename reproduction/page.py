@@ -39,7 +39,7 @@ Common to all of them:
 
 - **Scores.** The paper feeds "the softmax output" to its algorithms. Its released code does not take a
   softmax: it subtracts the smallest logit of a row and divides by the sum, here `{RELEASED}`. The published
-  numbers are compared with that; a true softmax stands beside it.
+  numbers are compared with that; a true softmax is shown too.
 - **Thresholds.** The released search for lambda can stop at a value that breaks the inequality it solves.
   Here the threshold is exact: the largest at which the calibration losses keep within their budget.
 - **Growth rules.** `paper` is the paper's greedy rule (Algorithms 1 and 3, with the sum of Algorithm 1

@@ -39,7 +39,7 @@ _JUST_BELOW = 1 - Fraction(1, 10**9)
 
 @dataclass(frozen=True)
 class PublishedCell:
-    """A cell of the paper's table beside ours."""
+    """A cell of the paper's table and ours."""
 
     scenario: str
     alpha: float
@@ -124,11 +124,11 @@ class Reproduction:
 
     @cached_property
     def comparisons(self) -> list[PublishedCell]:
-        """The paper's table beside ours, by the first growth rule and the released normalisation."""
+        """The paper's table and ours, for the first growth rule and the released normalisation."""
         return self.compared(RELEASED)
 
     def compared(self, normalisation: str) -> list[PublishedCell]:
-        """The paper's table beside ours under a normalisation."""
+        """The paper's table and ours for one normalisation."""
         published = {
             (scenario, alpha): risk
             for scenario, risks in self.experiment.published.items()

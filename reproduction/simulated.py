@@ -48,7 +48,7 @@ _HIDDEN_UNITS = 50
 def network_scores(X: Any, y: Any, seed: int = 0) -> Scores:
     """Train the paper's network on a fifth of the rows and score the rest.
 
-    The paper's text scores 14,000 of 20,000 rows, its released scores are of 16,000: a fifth is the latter.
+    The paper scores 14,000 of 20,000 rows, but the released scores have 16,000 rows, which a fifth gives.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from reproduction.scores import NORMALISATIONS
 
 
 def published_table(reproduction: Reproduction) -> TextTable:
-    """The paper's table beside ours."""
+    """The paper's table and ours."""
     experiment = reproduction.experiment
     published = [risk for risks in experiment.published.values() for risk in risks]
     return TextTable(

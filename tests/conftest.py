@@ -47,7 +47,7 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def cluster(running):
-    """The address of the cluster that a file of tests has."""
+    """The address of the cluster of a test module."""
     return running.scheduler_address
 
 

@@ -1,7 +1,7 @@
 """What ``make dist`` has built, looked at and tried: ``python tests/dist_check.py dist``.
 
 The wheel is installed into a new environment without extras and used there, away from the sources; then the
-source archive is built, must give the same files, and takes the wheel's place.
+source archive is built, must give the same files, and is tested in the same way.
 """
 
 import re
@@ -62,7 +62,7 @@ def check_wheel(wheel):
 
 
 def check_source(source):
-    """It has the package and what stands beside it; the tests stay in the repository."""
+    """It has the package and the files of the root folder; the tests stay in the repository."""
     with tarfile.open(source) as archive:
         names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
     assert {name.removeprefix("src/") for name in names if name.startswith("src/")} == package_files()

@@ -1,4 +1,4 @@
-"""Arrays beside pages that nobody may read: the system ends a kernel that looks past an end of one."""
+"""Arrays next to pages that nobody may read: the system ends a kernel that reads past the end of an array."""
 
 import ctypes
 import mmap

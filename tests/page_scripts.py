@@ -8,7 +8,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 
 def load_script(name):
-    """The script ``docs/name.py``, which finds what is beside it."""
+    """The script ``docs/name.py``, which can import its neighbours."""
     if str(DOCS) not in sys.path:
         sys.path.append(str(DOCS))
     spec = importlib.util.spec_from_file_location(f"{name}_page", DOCS / f"{name}.py")

@@ -113,7 +113,7 @@ def test_few_tests_look_behind_the_front_door():
 
     Those that look inside test what public names can't show: kernels, exact sums, the search among parts,
     bounds, summaries, readers. Others patch a size or a failure. Before you add one, look for a way to say
-    the same with ``ordinalrisk`` or with a command, or put the test beside its like.
+    the same with ``ordinalrisk`` or with a command, or put the test next to similar ones.
     """
     tests = sorted({*Path(__file__).parent.glob("*.py")} - {Path(__file__)})
     inside = [test.name for test in tests if internals_in(test.read_text(encoding="utf-8"))]

@@ -1,6 +1,6 @@
 """What can go wrong with many files on a cluster: the files, the cluster, its workers and the command itself.
 
-Whatever happens, a result is whole and right, or there is one line that says why there is none.
+A result is complete and right, or one line says why there is no result.
 """
 
 import gzip

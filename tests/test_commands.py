@@ -496,7 +496,7 @@ def test_report_does_not_overwrite_the_calibration(files):
     before = Path("cal.json").read_bytes()
     for out in ("cal.html", files / "cal.html", "./cal.htm"):
         line = refusal(2, "report", "cal.json", "rows.parquet", "-o", out)
-        assert line.startswith("--out writes the numbers beside the page: ")
+        assert line.startswith("--out writes the numbers next to the page: ")
         assert line.endswith("cal.json is read too, and would be lost; choose another name.")
     assert Path("cal.json").read_bytes() == before
     line = refusal(2, "report", "cal.json", "rows.parquet", "-o", "report.json")

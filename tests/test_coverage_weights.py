@@ -1,4 +1,4 @@
-"""Weights for wanted coverages: met on the rows at hand, with intervals that hardly could be smaller."""
+"""Weights for wanted coverages: the targets are met on these rows, and the sets could hardly be smaller."""
 
 import math
 import re

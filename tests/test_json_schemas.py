@@ -63,7 +63,7 @@ def assert_valid(kind, document):
 def calibrated(
     draw, classes=None, loss="coverage", growth="frontier", alpha=None, rows=120, with_rows=(), **how
 ):
-    """A calibration with parameters, and with what rows have beside labels."""
+    """A calibration with parameters, and with the row options."""
     proba, y = draw(rows, K, 0)
     loss = orisk.RiskController(loss).loss
     labels = np.empty(rows, object)

@@ -1020,7 +1020,7 @@ def _of_other_sources(folder):
     [
         (_cut, "is cut short"),
         (_foreign, "is not the library of this version"),
-        (_of_other_sources, "was built from other sources than those beside it"),
+        (_of_other_sources, "was built from other sources than those in its folder"),
         (lambda folder: (folder / library.PATH.name).write_text("no library"), "file too short"),
         (lambda folder: (folder / library.PATH.name).mkdir(), "directory"),
     ],

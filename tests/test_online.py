@@ -35,7 +35,7 @@ def state(controller):
 
 
 def costliest(table, interval):
-    """The label that costs most beside an interval that the adversary sees."""
+    """The label with the highest cost for a set that the adversary sees."""
     lower, upper = interval
     return max(range(len(table)), key=lambda y: table[y][min(max(y, lower), upper)])
 
@@ -641,7 +641,7 @@ def test_a_rate_that_leads_nowhere_is_refused(rate):
 
 
 def test_the_largest_rate_takes_two_misses_from_single_labels_to_full_sets():
-    """One would do for a loss beside which alpha is nothing."""
+    """One would be enough for a loss that is much larger than alpha."""
     controller = OnlineRiskController(alpha=0.4, rate=1)
     controller.replay([[1.0, 0, 0]] * 9, [0] * 9)
     assert controller.replay([[1.0, 0, 0]] * 4, [2, 2, 2, 2]).size.tolist() == [1, 1, 3, 1]

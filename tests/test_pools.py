@@ -41,7 +41,7 @@ def needed(alpha):
 
 
 def pools_by_definition(n_rows, alpha, exempt=()):
-    """The pool of each class beside a new row of that class, from the sentence in the documentation."""
+    """The pool of each class for a new row of this class, following the sentence in the documentation."""
     found = []
     for label in range(len(n_rows)):
         count = [n + (k == label) for k, n in enumerate(n_rows)]

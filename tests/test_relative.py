@@ -324,7 +324,7 @@ def test_the_expected_share_is_at_most_alpha_over_all_calibrations(design, n, al
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("design", DESIGNS)
 def test_the_share_exceeds_alpha_with_probability_delta_at_most(design, bound):
-    """Over all sequences of rows: their order is random by itself, and the seed is none of theirs."""
+    """Over all sequences of rows: their order is random, and the seed does not depend on it."""
     shares_of, proba, y, loss = DESIGNS[design]
     proba, y, alpha, delta, n = np.array(proba), np.array(y), Fraction(3, 5), Fraction(1, 4), 5
     levels = as_rule("frontier").levels(proba, loss)

@@ -1,4 +1,4 @@
-"""Names of groups and clusters come as arrays of every kind, and are told apart by value."""
+"""Names of groups and clusters can be arrays of every kind, and are distinguished by value."""
 
 import datetime
 import math

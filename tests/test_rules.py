@@ -38,7 +38,7 @@ def scores():
 
 @pytest.fixture
 def trained(monkeypatch, scores):
-    """Scores at hand, for tests that are not about the network."""
+    """Ready scores, for tests that are not about the network."""
     monkeypatch.setattr(simulated, "network_scores", lambda X, y, seed: scores)
 
 

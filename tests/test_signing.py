@@ -254,7 +254,7 @@ def test_calibrate_needs_a_key_before_it_reads_rows(scores, keys, tmp_path, spoi
 def test_a_pipe_is_not_signed(scores, keys):
     done = run("calibrate", scores, "--alpha", "0.2", "-o", "-", "--sign", keys[0])
     assert done.exit_code == 2
-    assert "the signature goes beside a file" in done.stderr
+    assert "--sign writes the signature next to the output file" in done.stderr
 
 
 def test_the_signature_does_not_replace_the_key(scores, keys, tmp_path):

@@ -275,7 +275,7 @@ EDGES = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 1.0])
 QUESTION = Question(EDGES, ((0.1, 0.3), (0.4, 0.6)))
 EVERY_STEP = Draw(1.0, -np.inf, np.inf)
 PARTED = ["rows", "groups", "classes", "coins"]
-"""Guarantees for which parts need not know the row of each step."""
+"""Guarantees that work without the row of each step."""
 
 
 def of_steps(made, found, promises=PARTED, **more):

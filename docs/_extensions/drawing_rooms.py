@@ -226,7 +226,7 @@ def _box(name: str, room: Room) -> str:
 
 
 def _arrow(start: Room, end: Room, name: str, target: str, lane: float | None) -> str:
-    """To the top of another box: in the next row by a curve, further down by a lane beside all boxes."""
+    """To the top of another box: in the next row by a curve, further down by a lane outside all boxes."""
     (x0, y0), (x1, y1) = _corner(start), _corner(end)
     if lane is None:
         aside = (x1 > x0) - (x1 < x0)

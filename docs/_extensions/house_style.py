@@ -60,7 +60,7 @@ def in_reading_order(name: str) -> tuple[int, str]:
 
 
 def apply(conf: Mapping[str, Any], name: str) -> None:
-    """One look for all pictures, set anew before each page so that none inherits from another."""
+    """Set the style of pictures, again before each page, so that no page changes that of the next."""
     import matplotlib as mpl
     from matplotlib import animation
 
@@ -113,7 +113,7 @@ def _place_report(app: Sphinx, exception: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Fold what only draws, and put the report beside its page; the other names are for the configuration."""
+    """Fold code that only draws, and copy the report next to its page."""
     app.connect("doctree-read", _fold_drawing)
     app.connect("build-finished", _place_report)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -207,7 +207,7 @@ def require_private_key(key: Path, out: Path | StoredFile) -> None:
     from ordinalrisk.saving.signing import private_key, signature_place
 
     if str(out) == "-":
-        terminal.fail("--sign: the signature goes beside a file; name one with --out.")
+        terminal.fail("--sign writes the signature next to the output file; name a file with --out.")
     _require_key("--sign", private_key, key)
     terminal.require_writable_file(signature_place(out), "--sign", key)
 

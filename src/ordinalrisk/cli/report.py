@@ -52,7 +52,7 @@ def report(
         terminal.fail(f"--out: {page} is the page; its numbers go to the same name with .json.")
     read = (saved, *map(options.place, places))
     terminal.require_writable_file(page, "--out", *read)
-    terminal.require_writable_file(beside, "--out writes the numbers beside the page", *read)
+    terminal.require_writable_file(beside, "--out writes the numbers next to the page", *read)
 
     from ordinalrisk.files.find_columns import AskedColumns
     from ordinalrisk.jobs.report_job import report_summary

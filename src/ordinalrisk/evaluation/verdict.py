@@ -254,7 +254,7 @@ def strata_noun(guarantee: Guarantee) -> str:
 def _excess_deviation(realised: Realised, guarantee: Guarantee) -> float:
     """The standard deviation of the realised risk over draws of the test units and of the calibration.
 
-    With ``delta`` the guarantee is about the calibration at hand, so only the test units are random.
+    With ``delta`` the guarantee is about this one calibration, so only the test units are random.
     """
     calibrations = 1 / guarantee.n_rows if guarantee.delta is None and guarantee.n_rows else 0.0
     return realised.deviation * math.sqrt(calibrations + 1 / realised.n_units)

@@ -436,5 +436,5 @@ def loss_from_dict(description: dict[str, Any]) -> IntervalLoss:
     }
     expected = {field.name for field in fields(loss)}  # type: ignore[arg-type]
     if parameters.keys() != expected:
-        raise ValueError(f"must have {sorted(expected)} beside its kind; got {sorted(parameters)}")
+        raise ValueError(f"must have {sorted(expected)} in addition to its kind; got {sorted(parameters)}")
     return loss(**parameters)

@@ -137,7 +137,7 @@ def ends_at(
 def warn_of_uncertified(n_uncertified: int, n_rows: int, rows: str = "rows", stacklevel: int = 3) -> None:
     if n_uncertified:
         warnings.warn(
-            f"{n_uncertified:,} of {n_rows:,} {rows} have weights so large, beside those of the calibration "
+            f"{n_uncertified:,} of {n_rows:,} {rows} have weights so large, compared with the calibration "
             "rows, that nothing can be certified for them: their sets are the full scale.",
             stacklevel=stacklevel,
         )

@@ -124,7 +124,7 @@ class DriftDocument(Document):
     classes: shared.ClassNames
     delta: Annotated[shared.Probability, about("The probability of a false alarm.")]
     data_blake3: Annotated[shared.Digest, about("The fingerprint of the calibration data.")]
-    seed: Annotated[Whole, about("The seed of the coins that decide about ties.")]
+    seed: Annotated[Whole, about("The seed of the random numbers that break ties.")]
     n_rows: Annotated[Count, about("The number of new rows so far.")]
     calibrated: Annotated[shared.SavedCounts, about("The uncertainty of the calibration rows.")]
     seen: Annotated[shared.SavedCounts, about("The uncertainty of the new rows.")]

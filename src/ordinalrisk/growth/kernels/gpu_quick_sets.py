@@ -205,8 +205,8 @@ def _falls(
 ):  # fmt: skip
     """Running sums never rise outward: the interval is the mode and the gains that reach the threshold.
 
-    Past the end of the scale there are zeros: they are the last on the way right and do not reach the
-    threshold on the way left, so that they are counted off.
+    Past the end of the scale there are zeros. On the way right they come last, and on the way left they do
+    not reach the threshold, so they are subtracted from the count.
     """
     USED: tl.constexpr = min(K, CHUNK)
     PLACES: tl.constexpr = (K + CHUNK - 1) // CHUNK * USED

@@ -118,7 +118,7 @@ def columns_of(chunk, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
 
 @triton.jit
 def near_weights_of(weights, COUNT: tl.constexpr, K: tl.constexpr, CHUNK: tl.constexpr):
-    """All weights in registers, if a row is one chunk, so that the loop over rows has none to fetch."""
+    """All weights in registers, if a row is one chunk, so that the loop over rows need not load them."""
     loaded = ()
     if K <= CHUNK:
         for i in tl.static_range(COUNT):

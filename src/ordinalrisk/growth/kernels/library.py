@@ -94,7 +94,7 @@ def _library() -> ctypes.CDLL:
         raise OSError(f"{PATH} is not the library of this version")
     built_from.restype = ctypes.c_char_p
     if here and built_from().decode() != here:
-        raise OSError(f"{PATH} was built from other sources than those beside it")
+        raise OSError(f"{PATH} was built from other sources than those in its folder")
     return library
 
 
