@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -55,6 +56,9 @@ COMPILED_ONCE = "dispatch.c"
 SAMPLE = """
 #if defined(__MINGW32__) && !defined(__clang__)
 #error "GCC for Windows puts vectors on the stack where they are not aligned (bug 54412)"
+#endif
+#if __FLT_EVAL_METHOD__ != 0
+#error "numbers have more digits in registers than in memory"
 #endif
 #include <math.h>
 #include <stdint.h>
@@ -217,7 +221,7 @@ def _build(
         for variant, flags in target.variants.items():
             if source.name != COMPILED_ONCE or variant == "baseline":
                 made.append(str(library.parent / f"{source.stem}-{variant}.o"))
-                names = [f"-DVARIANT={variant}", f'-DSOURCES="{fingerprint}"']
+                names = [f"-DVARIANT={variant}", f'-DSOURCES="{_version()} {fingerprint}"']
                 how = [*always, *system, *flags, *names, "-c", str(source), "-o", made[-1]]
                 commands.append([*compiler, *how])
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -227,6 +231,11 @@ def _build(
     mathematics = ["-lm"] if target.system == "linux" else []
     linking = [*compiler, "-O3", "-shared", *system, *more, *strip]  # else zig compiles its checks for it
     _run([*linking, *made, *mathematics, "-o", str(library)], library.parent)
+
+
+def _version() -> str:
+    text = Path(__file__).with_name("src").joinpath("ordinalrisk", "__init__.py").read_text(encoding="utf-8")
+    return re.findall(r'^__version__ = "(.+)"$', text, re.MULTILINE)[0]
 
 
 def _run(command: list[str], scratch: Path) -> None:

@@ -218,7 +218,8 @@ def seen_by(own):
     found, ahead = set(), [*own]
     while ahead:
         file = ahead.pop()
-        new = {each.target for each in IMPORTS if each.file == file and each.runs} - found - own
+        imported = {each.target for each in IMPORTS if each.file == file and each.runs}
+        new = imported - found - own - {PUBLIC}  # which has the version, and imports nothing
         found |= new
         ahead += new
     return found

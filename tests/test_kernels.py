@@ -1006,6 +1006,15 @@ def _foreign(folder):
     shutil.copyfile(np._core._multiarray_umath.__file__, folder / library.PATH.name)
 
 
+def _of_another_version(folder):
+    """As where the package was updated while a process ran that had not used its kernels yet."""
+    version = f"{orisk.__version__} {library._sources(library.PATH.parent)}".encode()
+    whole = library.PATH.read_bytes()
+    assert version in whole
+    other = b"9" + version[1:]
+    (folder / library.PATH.name).write_bytes(whole.replace(version, other))
+
+
 def _of_other_sources(folder):
     for path in (library.PATH, *library.PATH.parent.glob("*.[ch]")):
         shutil.copy(path, folder)
@@ -1019,12 +1028,16 @@ def _of_other_sources(folder):
     ("put", "why"),
     [
         (_cut, "is cut short"),
-        (_foreign, "is not the library of this version"),
+        (_foreign, "is not the library of this package"),
+        (
+            _of_another_version,
+            f"belongs to version 9{orisk.__version__[1:]}, and this is {orisk.__version__}",
+        ),
         (_of_other_sources, "was built from other sources than those in its folder"),
         (lambda folder: (folder / library.PATH.name).write_text("no library"), "file too short"),
         (lambda folder: (folder / library.PATH.name).mkdir(), "directory"),
     ],
-    ids=["cut", "foreign", "of other sources", "text", "folder"],
+    ids=["cut", "foreign", "of another version", "of other sources", "text", "folder"],
 )
 def test_where_the_library_is_not_the_right_one_numpy_serves_with_one_warning(tmp_path, put, why):
     expected, _ = in_new_process(PREDICT.format(before=""))

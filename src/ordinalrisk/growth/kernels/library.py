@@ -16,6 +16,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from ordinalrisk import __version__
+
 FORCED = "ORDINALRISK_KERNELS"
 """The environment variable that names the kernels to take instead of the best: a variant, or ``numpy``."""
 
@@ -42,7 +44,8 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 }
 """What each function of the library returns and takes."""
 
-_WHERE_AN_ELF_FILE_ENDS = struct.Struct("<4s36xQ10xHH2x")
+_ELF_OF_64_BITS = b"\x7fELF\x02\x01"
+_WHERE_IT_ENDS = struct.Struct("<6s34xQ10xHH2x")
 """Its first bytes: a mark, where the last table begins, and the size and number of the table's entries."""
 
 
@@ -89,12 +92,16 @@ def functions_of(variant: str) -> SimpleNamespace:
 def _library() -> ctypes.CDLL:
     _require_whole(PATH)
     library = ctypes.CDLL(str(PATH))
-    built_from, here = getattr(library, "sources", None), _sources(PATH.parent)
-    if built_from is None:
-        raise OSError(f"{PATH} is not the library of this version")
-    built_from.restype = ctypes.c_char_p
-    if here and built_from().decode() != here:
-        raise OSError(f"{PATH} was built from other sources than those in its folder")
+    sources = getattr(library, "sources", None)
+    if sources is None:
+        raise OSError(f"{PATH} is not the library of this package")
+    sources.restype = ctypes.c_char_p
+    version, _, built_from = sources().decode().partition(" ")
+    if here := _sources(PATH.parent):
+        if built_from != here:
+            raise OSError(f"{PATH} was built from other sources than those in its folder")
+    elif version != __version__:
+        raise OSError(f"{PATH} belongs to version {version}, and this is {__version__}")
     return library
 
 
@@ -102,10 +109,10 @@ def _require_whole(path: Path) -> None:
     """Refuse a file that was cut: the system would end the process that loads it."""
     if path.is_file():
         with path.open("rb") as file:
-            head = file.read(_WHERE_AN_ELF_FILE_ENDS.size)
-        if len(head) == _WHERE_AN_ELF_FILE_ENDS.size:
-            mark, start, size, count = _WHERE_AN_ELF_FILE_ENDS.unpack(head)
-            if mark == b"\x7fELF" and start + size * count > path.stat().st_size:
+            head = file.read(_WHERE_IT_ENDS.size)
+        if len(head) == _WHERE_IT_ENDS.size:
+            mark, start, size, count = _WHERE_IT_ENDS.unpack(head)
+            if mark == _ELF_OF_64_BITS and start + size * count > path.stat().st_size:
                 raise OSError(f"{path} is cut short")
 
 

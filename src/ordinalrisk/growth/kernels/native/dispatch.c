@@ -54,5 +54,5 @@ SHOWN int best_variant(void) { return 0; }
 
 #endif
 
-/* The fingerprint of the C sources. */
+/* The version of the package, and the fingerprint of the C sources. */
 SHOWN const char *sources(void) { return SOURCES; }
