@@ -1,6 +1,7 @@
 """Checks of calibration rows: what they find, wherever the rows are, and how seldom they are wrong."""
 
 import json
+import math
 import re
 import warnings
 
@@ -359,6 +360,30 @@ def test_groups_are_compared_with_their_own_equal_weights():
     plain = RiskController(alpha=0.1, check=False).calibrate(proba, y, groups=groups)
     covered = plain.predict_set(proba, groups=groups).contains(y).mean()
     assert f"with equal weights {covered:.1%}" in sentences
+
+
+@pytest.mark.parametrize(
+    ("counts", "warned"),
+    [
+        ((1, 999), False),
+        ((2, 44), False),
+        ((2, 45), False),
+        ((2, 63), True),
+        ((20, 30, 40), True),
+        ((50, 0), False),
+    ],
+)
+def test_groups_that_are_the_classes_are_said_unless_it_can_be_chance(counts, warned):
+    """The n! / (n_1! .. n_K! K!) ways to form such groups must be more than a thousand."""
+    y = np.repeat(range(len(counts)), counts)
+    proba = np.full((len(y), len(counts)), 1 / len(counts))
+    calibrate = lambda groups: RiskController(alpha=0.1).calibrate(proba, y, groups=groups)  # noqa: E731
+    alike = lambda groups: "look like the true classes" in " ".join(said(lambda: calibrate(groups)))  # noqa: E731
+    ways = math.factorial(len(y)) // math.prod(map(math.factorial, counts))
+    assert (ways > 1_000 * math.factorial(np.count_nonzero(counts)) and counts[1] > 0) == warned
+    assert alike([f"site {k}" for k in y]) == warned
+    assert not alike(["site 9", *(f"site {k}" for k in y[1:])])  # of one class there are two groups
+    assert not alike(["one"] * len(y))
 
 
 def test_what_alpha_does_not_count_is_not_held_against_it():

@@ -345,6 +345,14 @@ WRONG_OPTION = {
         lambda: RiskController(check=False).calibrate(PROBA, Y, groups=np.arange(N) // 2),
         "one or two rows .* if they are patients .* pass them as `clusters` instead of `groups`",
     ),
+    "true classes as groups": (
+        lambda: RiskController().calibrate(PROBA, Y, groups=Y),
+        "The groups look like the true classes: .* leave the groups out and pass `condition_on='label'`",
+    ),
+    "names of true classes as groups": (
+        lambda: RiskController().calibrate(PROBA, Y, groups=TEXT),
+        "The groups look like the true classes",
+    ),
     "hospitals as clusters": (
         lambda: RiskController(check=False).calibrate(PROBA, Y, clusters=Y % 2),
         "needs at least 9 calibration clusters .* got 2, so every set is the full scale",

@@ -13,6 +13,7 @@ from ordinalrisk.calibration.result import Calibration
 from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.calibration.warning_category import CalibrationWarning
 from ordinalrisk.checks.fit import ScoredRows
+from ordinalrisk.checks.groups import group_warnings
 from ordinalrisk.checks.missed_classes import class_warnings
 from ordinalrisk.checks.score_quality import score_warnings, tie_warnings
 from ordinalrisk.inputs.batch import Batch
@@ -45,7 +46,8 @@ def findings(spec: Spec, own: Predictor, sample: ScatteredRows) -> list[str]:
     unlike, ties = [*score_warnings(scored)], tie_warnings(scored, calibration.costs, affordable)
     # with scores that do not fit the labels, what the sets miss follows from that, but not what weights do
     about_sets = class_warnings(spec, own, rows, sampled=not sample.whole, weights_only=bool(unlike))
-    return [*_alpha_warnings(spec, calibration, alphas), *unlike, *ties, *about_sets]
+    about_groups = group_warnings(rows)
+    return [*_alpha_warnings(spec, calibration, alphas), *about_groups, *unlike, *ties, *about_sets]
 
 
 def _mean_stake(calibration: Calibration, rows: Batch) -> Fraction:
