@@ -4,7 +4,7 @@ Run it with ``python -m benchmarks.check_false_alarms``. A data set has 2 to 12 
 Scores are right, too flat or too sharp by a factor of up to 2 in the logits, shifted in the class shares,
 without skill, or those of a model trained on few rows. Each warning about scores is a false alarm.
 
-What is said of missed classes is true of the calibration rows. Here it is a false alarm if it is not true of
+Warnings about missed classes are true of the calibration rows. Here it is a false alarm if it is not true of
 the population, of which 20,000 rows are drawn: a class is covered at least half as often as guaranteed, or
 weights do not cause more misses.
 """

@@ -75,7 +75,7 @@ def table(findings: Findings) -> str:
 
 
 def sizes(findings: Findings, data: str) -> list[str]:
-    """The mean number of labels in a set, in brackets the realised risk where it is far from alpha."""
+    """The mean number of labels in a set, and in brackets a realised risk that is far from alpha."""
     found = _of(findings, data)
     return [
         f"{one['size']:.2f}" + (f" (risk {one['risk']:.2f})" if abs(one["risk"] - 0.1) > 0.015 else "")
@@ -101,7 +101,7 @@ def times(findings: Findings, step: str) -> list[str]:
 
 
 def refused(method: Contender, value: float) -> str:
-    """Whether a calibration in which one probability is ``value`` is refused."""
+    """Whether a calibration with one probability of ``value`` raises an error."""
     proba = np.tile(np.float32([0.5, 0.25, 0.25]), (100, 1))
     proba[50, 0] = value
     try:

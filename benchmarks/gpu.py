@@ -28,7 +28,7 @@ PARTS = ("steps", "threshold", "fingerprint")
 
 
 def why_not() -> str | None:
-    """What is missing for this section; None if nothing is."""
+    """What this section lacks; None if it can run."""
     try:
         import torch
     except ImportError:

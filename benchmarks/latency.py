@@ -84,7 +84,7 @@ predictor.predict_with_logits(torch.from_numpy(proba))
 """,
     ),
 }
-"""The package of each, what comes before, and what is timed, from the import to 2,000 predicted rows."""
+"""For each contender: its package, the code before, and the timed code from the import to 2,000 sets."""
 TIMED = """
 import time
 {before}

@@ -63,7 +63,7 @@ def algorithm_2(proba, y, alpha, delta, set_of_row, loss_of_row):
 
 
 class Literal:
-    """Both losses behind the face that the other contenders have."""
+    """Both losses with the interface of the other contenders."""
 
     def __init__(self, alpha: float, loss: str = "coverage") -> None:
         self.alpha, self.loss = alpha, loss

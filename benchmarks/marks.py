@@ -19,7 +19,7 @@ UNLESS_SAID = "n = 10^6, K = 10, unless said otherwise"
 
 @dataclass(frozen=True)
 class Mark:
-    """One thing that is asked; ``met`` is None where this run did not measure it."""
+    """One requirement; ``met`` is None if this run did not measure it."""
 
     what: str
     asked: str
@@ -71,7 +71,7 @@ def read_share(cell: Findings | None, step: str) -> float | None:
 
 
 def time_growth(findings: Findings, step: str, K: int) -> float | None:
-    """How many times as long the most rows take as a hundredth of them."""
+    """The time for the most rows divided by that for a hundredth of them."""
     few, many = _cell(findings, LINEAR_FROM, K), _cell(findings, LINEAR_TO, K)
     if few is None or many is None or not all("ours" in cell["seconds"] for cell in (few, many)):
         return None

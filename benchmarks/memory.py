@@ -1,4 +1,4 @@
-"""How much memory a call takes at its peak, beyond what it was given."""
+"""The peak memory of a call, in addition to its inputs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def peak_bytes(job: Callable[[], Any]) -> int:
 
 
 def resident_peak_bytes(job: Callable[[], Any]) -> int | None:
-    """By how much the resident memory of the process rose; None where the system does not say (Linux does).
+    """The increase of the resident memory of the process; None if the system can't report it (Linux can).
 
     It sees every allocation, in pages. What the allocator had kept for reuse is given back before.
     """
@@ -46,7 +46,7 @@ def resident_peak_bytes(job: Callable[[], Any]) -> int | None:
 
 
 def available_bytes() -> int | None:
-    """What the machine has to spare; None where the system does not say."""
+    """The free memory of the machine; None if the system can't report it."""
     info = Path("/proc/meminfo")
     if not info.exists():
         return None

@@ -1,4 +1,4 @@
-"""Contenders behind one face: ``calibrate(proba, y)``, ``predict(proba)``, ``mask(what predict gave, K)``.
+"""Contenders with one interface: ``calibrate(proba, y)``, ``predict(proba)``, ``mask(what predict gave, K)``.
 
 All are given the same float32 probabilities, so that only conformal work is timed, and none prepares anything
 outside the timed calls.
@@ -26,7 +26,7 @@ ALPHA = 0.1
 
 
 class Contender(Protocol):
-    """What is timed and compared."""
+    """A method that is timed and compared."""
 
     def calibrate(self, proba: np.ndarray, y: np.ndarray) -> None: ...
     def predict(self, proba: np.ndarray) -> Any: ...
@@ -152,7 +152,7 @@ def torchcp_classification() -> SimpleNamespace:
 
 @dataclass(frozen=True)
 class Peer:
-    """How to make a contender, and what to expect of it before it is run on many rows.
+    """How to make a contender, and its expected time and memory.
 
     Attributes
     ----------

@@ -13,7 +13,7 @@ _POOL = ThreadPoolExecutor(N_THREADS)
 
 
 def _squares(values: np.ndarray) -> float:
-    """The sum of squares: of what numpy has, the fastest that looks at every value."""
+    """The sum of squares: the fastest function of numpy that reads every value."""
     return float(values @ values)
 
 

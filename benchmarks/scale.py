@@ -169,7 +169,7 @@ def _compared(kind: str, rows: int, parts: int, start: float, times: dict[str, f
 
 
 def measure_driver(n_chunks: int) -> dict[str, Any]:
-    """The peak resident memory of this process, which has the client and the scheduler, and what it gets."""
+    """The peak resident memory of this process, with client and scheduler, and the bytes it receives."""
     from ordinalrisk import RiskController, metrics
 
     rows = ROWS_IN_SMALL_CHUNK

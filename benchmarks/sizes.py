@@ -23,7 +23,7 @@ STANDARD_ERRORS_ALLOWED = 5
 
 
 def one_half(data: Scored, half: int) -> dict[str, tuple[float, ...]]:
-    """What each method does on one random half after calibrating on the other."""
+    """The results of each method on one random half after calibrating on the other."""
     n, K = data.proba.shape
     rows = np.random.default_rng(half).permutation(n)
     calibration, test = rows[: n // 2], rows[n // 2 :]

@@ -24,7 +24,7 @@ TIME, MEMORY, MISSING = "time", "memory", "missing"
 
 @dataclass(frozen=True)
 class Limits:
-    """What is left out: calls expected to take longer, arrays and calls expected to need more."""
+    """Limits of time and memory; larger calls and arrays are left out."""
 
     seconds: float
     bytes: float
@@ -59,7 +59,7 @@ def measure_grid(rows: list[int], classes: list[int], limits: Limits) -> Iterato
 
 
 def _probed(peer: Peer, K: int) -> Expectation:
-    """A first look at few rows, which also imports."""
+    """A first run on few rows, which also imports the packages."""
     proba, y = ordinal_scores(ROWS_TO_PROBE, K)
     contender = peer.make()
     contender.calibrate(proba, y)

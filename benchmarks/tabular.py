@@ -36,7 +36,7 @@ class Scored:
 
 
 def scored_data() -> tuple[list[Callable[[], Scored]], list[str]]:
-    """What can be had here, to be made when called, and a line on each that can't."""
+    """The data sets that are available here, as functions, and a line about each one that is not."""
     ready, left_out = [], []
     for file in ("simulated.csv", "diabetic_retinopathy.csv"):
         path = Path(os.environ.get(FOLDER, "")) / "paper_scores" / file

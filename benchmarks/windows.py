@@ -1,7 +1,7 @@
 """Shortest windows: for each row the fewest neighbouring labels whose probability reaches 1 - lambda.
 
 They need not be nested as lambda falls, so the search over lambda below carries no guarantee. They show how
-small intervals could be if one did not insist on it.
+small sets could be without this guarantee.
 """
 
 from __future__ import annotations

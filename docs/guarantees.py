@@ -136,7 +136,7 @@ def lectures() -> Scored:
 
 @cache
 def votes(n_voters: int) -> Scored:
-    """Ratings of marriages in a survey, by the votes of the women whose other answers are most alike."""
+    """Ratings of marriages in a survey, predicted by the votes of women with similar answers."""
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -216,7 +216,7 @@ def measure_confidence(
     sizes: Sequence[int] = (250, 500, 1_000, 2_000, 4_000),
     track: Track = in_silence,
 ) -> Numbers:
-    """The risk of many calibrations, whose rows are drawn from all rows, over all rows."""
+    """The risk, over all rows, of many calibrations on rows drawn from them."""
     rng = np.random.default_rng(0)
     found: Numbers = {"n_rows": n_rows, "delta": DELTA, "population": len(rows), "losses": {}, "price": []}
 
@@ -607,7 +607,7 @@ CLUSTER_WAYS = {
 def measure_clusters(
     data: Sequence[Clustered], *, calibrations: int = 200, track: Track = in_silence
 ) -> list[Numbers]:
-    """Risks of calibrations whose rows are drawn one by one, and in clusters, said and unsaid."""
+    """Risks of calibrations with rows drawn one by one, and in clusters with and without ``clusters=``."""
     return [_measure_clusters(one, calibrations, track) for one in data]
 
 

@@ -1,6 +1,6 @@
 """What the snippets of a page print: ``output`` blocks, each below the Python that prints it.
 
-python -m docs.outputs README.md docs/guide/*.md        writes them anew
+python -m docs.outputs README.md docs/guide/*.md        writes them again
 
 Each page runs from top to bottom in one session.
 """

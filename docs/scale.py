@@ -243,7 +243,7 @@ def _nothing(i: int) -> int:
 
 
 class _Part:
-    """A part of some steps, told from others by its number."""
+    """A part of some steps, identified by its number."""
 
     _n_steps: int
     _index: int
@@ -265,7 +265,7 @@ class _Part:
 
 
 class MadePart(_Part):
-    """A part of real steps, made anew whenever it is asked."""
+    """A part of real steps, which are drawn again for each question."""
 
     def __init__(self, n_steps: int, index: int, levels: int | None) -> None:
         self._n_steps, self._index, self._levels = n_steps, index, levels
@@ -422,7 +422,7 @@ def digest_of(index: int) -> str:
 
 
 def sizes_of_part(n_steps: int, index: int) -> Sizes:
-    """Those of a part with one stratum, in which every row steps."""
+    """The sizes of a part with one stratum, in which every row has a step."""
     number = {STRATUM: n_steps}
     met = {STRATUM: (index, 0)}
     return Sizes(dict(number), dict(number), dict(number), _CLASS_ROWS, {index: digest_of(index)}, met)

@@ -1,4 +1,4 @@
-"""What the checks share: rows, words, and how they say that something is wrong."""
+"""Functions that the checks share: rows, texts, and how to report an error."""
 
 import tomllib
 import warnings

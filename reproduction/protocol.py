@@ -106,7 +106,7 @@ class TrialMeans:
     """The mean over trials of one scenario, growth rule and ``alpha``.
 
     The standard errors ``risk_se`` and ``size_se`` are those of the means over random halves of the same
-    rows; None after a single trial, which has none. A class that no test half holds has None as well.
+    rows; None after a single trial, which has none. A class without rows in all test halves has None too.
     """
 
     scenario: str

@@ -1,4 +1,4 @@
-"""``python -m reproduction.rules``: the paper's simulation, and what three growth rules make of it."""
+"""``python -m reproduction.rules``: compare three growth rules on the paper's simulated data."""
 
 from __future__ import annotations
 

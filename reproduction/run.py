@@ -181,7 +181,7 @@ class Reproduction:
 
 
 def _enough_trials(n_rows: int, at_least: int) -> int:
-    """For curves and distributions, which average over many rows already; more for few rows."""
+    """For curves and distributions, which average over many rows; data with few rows get more trials."""
     return max(at_least, min(25, 80_000 // n_rows))
 
 

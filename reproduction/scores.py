@@ -73,7 +73,7 @@ class Scores:
 
 
 def write_scores(scores: Scores, path: str | PathLike[str]) -> None:
-    """Write our layout, whole or not at all; compressed if the name ends in ``.gz``.
+    """Write a file in our layout; compressed if the name ends in ``.gz``.
 
     Logits are written with all their digits, so that :func:`read_scores` gives the same numbers back.
     """

@@ -68,7 +68,7 @@ def network_scores(X: Any, y: Any, seed: int = 0) -> Scores:
         hidden_layer_sizes=(_HIDDEN_UNITS,), learning_rate_init=0.003, max_iter=1000, random_state=seed
     )
     with warnings.catch_warnings():
-        # Risk is controlled for any scores, those of an unfinished network too.
+        # Risk is controlled for any scores, even those of a network that is not fully trained.
         warnings.simplefilter("ignore", ConvergenceWarning)
         # Interrupted, it would only warn and go on half trained.
         warnings.filterwarnings("error", "Training interrupted", UserWarning)

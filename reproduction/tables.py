@@ -123,8 +123,8 @@ def centroid_table(reproduction: Reproduction) -> TextTable:
 def weight_table(reproduction: Reproduction) -> TextTable:
     """What weights do to the coverage of heavy classes, those of more than average weight, and of light ones.
 
-    At equal mean size: otherwise a loss that counts some misses less would just have smaller sets. A size
-    that is jumped over is not attained, and shown as it is.
+    At equal mean size: otherwise a loss that counts some misses less would just have smaller sets. If a size
+    is not attained, the table shows the size that is.
     """
     experiment = reproduction.experiment
     ways = dict.fromkeys((c.normalisation, c.growth) for c in reproduction.centroids)
@@ -153,7 +153,7 @@ def weight_table(reproduction: Reproduction) -> TextTable:
 
 
 def decimals(value: float, company: Iterable[float]) -> str:
-    """A number with as many decimals as the longest of its company, at least two.
+    """A number with as many decimals as the longest of the others, at least two.
 
     Examples
     --------

@@ -45,6 +45,6 @@ _EPOCHS, _WEIGHT_DECAY = 30, 0.3  # chosen on 800 of the training images
 
 
 def split_images(path: str | PathLike[str], seed: int = 0, track: Track = iter) -> SplitImages:
-    """The UTKFace images of a folder or zip file; 17,000 are held out, copies of an image on one side."""
+    """The UTKFace images of a folder or zip file; 17,000 are held out, with all copies of an image."""
     data = load_utkface(path, _IMAGE_SIZE, track=track)
     return split_at_random("utkface", data, _HELD_OUT, _HELD_OUT_SHARE, _EPOCHS, _WEIGHT_DECAY, seed)

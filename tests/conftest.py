@@ -53,7 +53,7 @@ def cluster(running):
 
 @pytest.fixture(scope="module")
 def client():
-    """A cluster of one process, which nobody uses without naming it."""
+    """A cluster of one process, used only by tests that name it."""
     from distributed import Client
     from worker_processes import local_cluster
 
@@ -102,7 +102,7 @@ def interpreter():
         return frozenset(map(id, fn.__globals__.values())) & {id(interpreter.tl), id(interpreter.tl.core)}
 
     def patch_once(fn):
-        """Else a kernel patches the whole language again whenever it calls a function."""
+        """Otherwise a kernel patches the whole language again whenever it calls a function."""
         languages = languages_of(fn)
         if languages in patched:
             return interpreter._LangPatchScope()

@@ -28,7 +28,7 @@ def search_few_steps(monkeypatch, **sizes):
 
 
 def few_stops(patch=setattr):
-    """Reports are about few risks. Whoever counts rows and whoever merges the counts must agree on them."""
+    """Reports are about few risks. The code that counts rows and the code that merges must agree on them."""
     for name, value in FEW.items():
         patch(stops, name, value)
 

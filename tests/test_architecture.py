@@ -111,7 +111,7 @@ def test_internals_are_found_however_they_are_reached(source):
 def test_few_tests_look_behind_the_front_door():
     """All others say what holds through public names, so that a room can be rebuilt without editing them.
 
-    Those that look inside test what public names can't show: kernels, exact sums, the search among parts,
+    Tests that use internals test what public names can't show: kernels, exact sums, the search among parts,
     bounds, summaries, readers. Others patch a size or a failure. Before you add one, look for a way to say
     the same with ``ordinalrisk`` or with a command, or put the test next to similar ones.
     """

@@ -463,7 +463,7 @@ def test_permissions_follow_the_umask(controller, tmp_path, umask):
 
 
 def in_windows(draw, monkeypatch, **options):
-    """A controller of rows in parts, of whose curve not all is known."""
+    """A controller for rows in parts, with a curve that is only partly known."""
     search_few_steps(monkeypatch)
     proba, y = draw(2_000, K)
     extras = {name: options.pop(name) for name in ("groups", "class_ratios") if name in options}

@@ -424,7 +424,7 @@ def test_clusters_have_one_curve(draw):
 
 
 def test_an_alpha_from_the_calibration_rows_is_no_bound_and_one_from_others_is(draw):
-    """Whatever luck the rows had, the risk stays; chosen with a calibration on other rows, alpha holds."""
+    """Luck of the chosen rows does not lower the risk; an alpha chosen on other rows holds."""
     new, truth = draw(4_000, 5, seed=10_000)
     found = []
     for seed in range(400):

@@ -87,7 +87,7 @@ def one_machine(ready, table):
 
 
 def is_as_before(*besides):
-    """Nothing was written: neither results nor anything that was to become one."""
+    """No file was written, neither a result nor a temporary file."""
     return {path.name for path in Path().iterdir()} == {"cal.json", "new", *besides}
 
 

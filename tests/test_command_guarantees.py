@@ -261,7 +261,7 @@ def test_true_and_false_may_be_spelled_in_any_case():
 
 
 def test_scores_and_labels_are_guessed_around_the_other_columns():
-    """Neither a group called like a label nor a weight called like a score is in the way."""
+    """A group column named like a label, or a weight column named like a score, causes no problem."""
     names = ["grade", "patient", "p_ratio", "p0", "p1", "p2", "y"]
     write_table(OLD.table.rename_columns(names), "rows.csv")
     write_table(NEW.table.rename_columns(names), "new.csv")

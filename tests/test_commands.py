@@ -504,7 +504,7 @@ def test_report_does_not_overwrite_the_calibration(files):
 
 
 def test_a_pipe_is_not_replaced_by_a_file(files):
-    """Nor is a device, which is not put at risk here."""
+    """A device is refused too; this test does not write to one."""
     os.mkfifo("pipe.csv")
     for arguments in (["predict", "cal.json", "rows.parquet"], ["calibrate", "rows.parquet", *PLAIN]):
         line = refusal(2, *arguments, "-o", "pipe.csv")
@@ -1270,7 +1270,7 @@ def test_a_class_without_test_rows_has_no_numbers(files, table):
 
 @pytest.mark.parametrize("name", ["parquet", "arrow"])
 def test_a_pipe_that_fails_halfway_gets_no_end(name, files, table, small_batches, monkeypatch):
-    """Else what was written before the wrong row would look whole to whoever reads it."""
+    """Otherwise the rows before the wrong one would look like a complete file."""
     write_few_rows_at_once(monkeypatch, 50)
     write_table(broken(table, N_ROWS, "p0", 7.0), "wrong.parquet")
     done = run("predict", "cal.json", "wrong.parquet", "-o", "-", "--output-format", name)

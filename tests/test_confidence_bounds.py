@@ -318,7 +318,7 @@ def test_the_budget_is_that_of_the_exact_sums(n, alpha, delta):
 @pytest.mark.parametrize("alpha", [TENTH, HALF, Fraction(97, 100), Fraction(1, 10**8)], ids=str)
 @pytest.mark.parametrize("n", [30, 1_200])
 def test_long_decimals_decide_as_whole_numbers_do(n, alpha, monkeypatch):
-    """Also where ``delta`` is a p-value, or a hair away from one."""
+    """Even if ``delta`` is a p-value, or nearly one."""
     hair = 1 + Fraction(1, 10**30)
     n_missed = max(int(n * alpha) - 3, 1)
     delta = exact_p_value(n_missed, n, alpha)
@@ -485,7 +485,7 @@ def test_a_tenth_more_than_alpha_would_be_noticed(bound, n):
 
 
 def test_a_shuffle_moves_each_unit_anywhere():
-    """Whether the units that lose come first, last or anywhere: over many seeds each turn is as likely."""
+    """Units with a loss can be first, last or anywhere: over many seeds each position is as likely."""
     n = 12
     steps = UnitSteps(np.arange(3.0), np.arange(3), np.ones(3, np.int64), n)
     turns = np.array([steps.shuffled(seed).unit for seed in range(2_000)])

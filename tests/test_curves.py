@@ -292,7 +292,7 @@ WHOLE = OrderedSteps.whole(np.array([0.1, 0.2, 0.3, 0.5, 0.6, 0.8]), np.array([2
 
 
 def cut_out(*slices, whole=WHOLE):
-    """What is known of the whole in some places."""
+    """The parts of a whole curve that are known."""
     windows = [
         Window(int(whole.totals[at.start - 1]) if at.start else 0, whole.levels[at], whole.totals[at])
         for at in slices

@@ -1,4 +1,4 @@
-"""Dask collections: the bits of one machine, whatever the partitions and whoever dies on the way."""
+"""Dask collections give the bits of one machine, for all partitions and if workers are lost."""
 
 import os
 import pickle

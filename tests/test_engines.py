@@ -648,7 +648,7 @@ def test_json_text_that_looks_like_a_time_stays_as_it_is(here):
 
 
 def test_csv_text_stays_as_it_is(here):
-    """Whatever it looks like to a reader that guesses."""
+    """The text is not changed, even if it looks like a number."""
     values = ["007", "1e3", "NA", "null", "", " x ", "true", "2024-01-01", "1.10", '"', "a,b", "a\nb"]
     write_table(pa.table({"kept": values, "p0": [0.5] * 12, "p1": [0.5] * 12}), "rows.csv")
     controller = orisk.RiskController(alpha=0.1).calibrate([[0.5, 0.5]] * 20, [0, 1] * 10)

@@ -58,7 +58,7 @@ class PriorClassifier(ClassifierMixin, BaseEstimator):
 
 
 def numbered_rows(n_rows):
-    """Features that number the rows, so that it can be told which went where."""
+    """Features that number the rows, so that each row can be found again."""
     return np.arange(n_rows, dtype=float)[:, None]
 
 

@@ -537,7 +537,7 @@ def guarantee(alpha, n_rows, certified=True, saturated=False, bound=1):
 
 
 def verdict(n_missed, n_test, promised, risk=None, cost=1.0):
-    """What is said of misses among so many rows."""
+    """The verdict on this number of misses among this number of rows."""
     found = of_losses(np.array([0.0, cost]), np.array([n_test - n_missed, n_missed]))
     return judged(found if risk is None else found._replace(risk=risk), promised, n_test)
 

@@ -506,7 +506,7 @@ def test_weights_of_classes_without_rows_are_an_error(draw):
 
 
 class GeneratedParts:
-    """So many steps of size 1, made anew whenever a part is asked: all of them are never in memory."""
+    """This many steps of size 1, made again for each question, so that they are never all in memory."""
 
     def __init__(self, n_steps, n_parts, levels):
         self.n_steps, self.n_parts, self.levels = n_steps, n_parts, levels
@@ -681,7 +681,7 @@ def test_a_bracket_that_would_hold_too_many_levels_is_not_asked_for():
 
 
 def test_a_later_sample_is_of_the_steps_between():
-    """What is known to lie below counts with the sample of the rest."""
+    """Steps that are known to be below are added to the sample of the others."""
     search = bracketing._Search((None, None), 4_000, 10, 10**6, 10**6)
     search.low, search.high, search.below, search.n_below = 0.3, 0.4, 3_000, 3_000
     levels = np.linspace(0.3, 0.4, 201)[:200]

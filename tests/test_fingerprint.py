@@ -115,7 +115,7 @@ def on_device(monkeypatch, interpreter, on_a_device):
 @pytest.mark.parametrize("bytes_at_once", [1, 100, None], ids=["a row", "some rows", "all rows"])
 @pytest.mark.parametrize("layout", TENSORS)
 def test_host_and_device_agree(on_device, monkeypatch, layout, bytes_at_once):
-    """Also where rows come to the host one by one, or in blocks the last of which is not full."""
+    """Even if rows are copied to the host one by one, or in blocks and the last block is not full."""
     proba, labels = rows(9)
     if bytes_at_once:
         copy_few_bytes_at_once(monkeypatch, bytes_at_once)

@@ -202,7 +202,7 @@ def test_many_classes_in_the_exact_kernels(rule, one_tile):
     ],
 )
 def test_thresholds_on_and_around_levels(number, loss, number_type, one_tile):
-    """Those that are far away take turns; each is there for two losses at least."""
+    """Distant labels alternate; each occurs with at least two losses."""
     tensor, proba = rows_of_every_kind(5, number_type=number_type, seed=6)
     costs = gains(loss, 5)
     levels = np.unique(reference.levels(proba, costs, "frontier", "mode"))
@@ -315,7 +315,7 @@ def test_a_nearly_tied_mode_is_left_to_the_exact_kernel(one_tile, listed, measur
 
 
 def test_most_rows_are_clear(one_tile, listed):
-    """Also where gains above the threshold are far apart; the exact kernel has little to do."""
+    """Even if gains above the threshold are far from each other; few rows are left to the exact kernel."""
     rng = np.random.default_rng(11)
     proba = rng.dirichlet(np.full(10, 0.5), 200).astype(np.float32)
     tensor = torch.tensor(proba, device=DEVICE)

@@ -245,7 +245,7 @@ def test_no_line_is_longer_than_a_page_is_wide():
 
 
 def test_a_group_without_weight_is_not_certified():
-    """Nothing is known of it: its sets are full, and the guarantee must say so."""
+    """Its sets are full because it has no rows, and the guarantee must say so."""
     weights = np.where(GROUPS == "a", 0.0, 1.0)
     with pytest.warns(UserWarning, match="too few rows of 'a'"):
         one = orisk.RiskController(alpha=0.2).calibrate(PROBA, Y, groups=GROUPS, sample_weight=weights)

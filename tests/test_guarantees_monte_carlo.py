@@ -151,7 +151,7 @@ def by_group(loss, alpha, sizes, growth="frontier", **options):
 
 
 def by_label(loss, alpha, counts, growth="frontier", **options):
-    """So many rows of each class; the risk is that of the intervals themselves, given each class."""
+    """This many rows of each class; the risk is that of the sets, given each class."""
 
     def start():
         population = Population(seed=2)
@@ -278,7 +278,7 @@ def in_clusters_with_a_coin(loss, alpha, n):
 
 
 def in_clusters_by_label(loss, alpha, counts):
-    """So many clusters of each class; all visits of a patient have the same label."""
+    """This many clusters of each class; all visits of a patient have the same label."""
 
     def start():
         population = ClusteredPopulation()

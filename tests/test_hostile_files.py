@@ -105,7 +105,7 @@ def test_nulls_in_a_column_without_nulls_are_refused(folder):
 
 
 def test_a_changed_page_of_parquet_is_refused(folder):
-    """What is written has checksums, so that a changed number is not taken for another one."""
+    """Written files have checksums, so that a changed number is detected."""
     write_table(table(kept=np.random.default_rng(0).random(N_ROWS)), "rows.parquet")
     command = ["predict", "cal.json", "rows.parquet", "--scores", "p0,p1", "-o", "new.parquet"]
     done = run(*command, "--keep", "*", "--prefix", "old_")

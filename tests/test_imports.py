@@ -1,4 +1,4 @@
-"""What is not needed is not imported: each script runs in a new process, which then has no heavy packages."""
+"""Packages are imported only if they are needed: each script runs in a new process without heavy packages."""
 
 import os
 import subprocess

@@ -176,7 +176,7 @@ def test_float32_rows_are_summed_in_float64(draw):
 
 @pytest.mark.parametrize("number_type", ["f2", "f4", "f8"])
 def test_bytes_in_the_other_order_are_the_same_numbers(draw, number_type):
-    """Also in what may be lost by rounding: the sum of 16-bit floats may be further from 1."""
+    """The tolerance for rounding differs too: the sum of 16-bit floats may be further from 1."""
     proba, y = draw()
     proba = proba.astype(number_type)
     swapped = proba.astype(proba.dtype.newbyteorder())

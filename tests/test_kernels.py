@@ -63,7 +63,7 @@ def assert_same_steps(here, there):
 
 
 def ends(levels, threshold):
-    """First and last label of each set, as the reference finds them, without finding the levels anew."""
+    """First and last label of each set, as the reference finds them, from levels that are already known."""
     return [end.astype(np.int32) for end in ends_of(levels, threshold)]
 
 

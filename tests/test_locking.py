@@ -32,7 +32,7 @@ def rows_seen(state="watch.json"):
 
 
 def is_held(lock):
-    """Whether a process has locked the file; where the system does not tell, whether it is there."""
+    """Whether a process has locked the file; if the system can't say so, whether the file exists."""
     held = Path("/proc/locks")
     return lock.exists() and (not held.exists() or f":{lock.stat().st_ino} " in held.read_text())
 

@@ -154,7 +154,7 @@ def test_what_is_there_is_found(kind, base):
 
 
 def test_what_others_write_is_seen(bucket):
-    """Storage is listed once and remembered by fsspec; here it is asked anew."""
+    """fsspec caches the list of files in a storage; this function asks again."""
     other = s3fs.S3FileSystem(skip_instance_cache=True)
     put(f"{bucket}/others/a", b"1")
     held = located(f"{bucket}/others/b")
@@ -671,7 +671,7 @@ def test_commands_say_that_storage_cant_be_reached(unreachable, story, table):
 
 
 def test_the_installed_command_leaves_nothing_to_say(bucket, table):
-    """Neither warnings nor what a server that is left too late makes Python say at its end."""
+    """No warnings, and no messages of a server that ends after its client."""
     rows = put(f"{bucket}/installed/rows.csv.gz", encoded(table, "rows.csv.gz"))
     calibration = f"{bucket}/installed/cal.json"
     done = subprocess.run(

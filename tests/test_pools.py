@@ -514,7 +514,7 @@ def test_names_that_can_not_be_labels_are_refused(named):
 
 
 def test_the_headline_names_pools_and_exempt_classes():
-    """Neither is a guarantee for each class."""
+    """The same is true of a guarantee for each class."""
     rows = draw(np.random.default_rng(0), 300)
     pools, exempt = by_class(pool_classes=[(1, 2)]), by_class(exempt_classes=[3])
     assert headline(pools.calibrate(*rows), *rows) == (

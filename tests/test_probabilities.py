@@ -30,7 +30,7 @@ def levels(proba):
 
 
 def exactly(value):
-    """A double as the decimal number it is."""
+    """The exact decimal value of a double."""
     return decimal.Decimal(float(value))
 
 

@@ -1,4 +1,4 @@
-"""What comes of a guarantee about a share: evaluations, metrics, choices, reports and the command line."""
+"""Results of a guarantee about a share: evaluations, metrics, choices, reports and the command line."""
 
 import json
 import warnings

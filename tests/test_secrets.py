@@ -1,4 +1,4 @@
-"""Passwords, keys and signatures in URLs are in no message, no file and no name; nobody else can connect."""
+"""Secrets of URLs (passwords, keys, signatures) appear in no message, file or name."""
 
 import re
 import threading

@@ -184,7 +184,7 @@ def environment(folder):
 
 
 def hear_signals():
-    """Whoever runs the tests may ignore some, as nohup and shells in the background do."""
+    """The process that runs the tests may ignore some signals, as nohup and background shells do."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
 

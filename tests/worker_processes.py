@@ -91,7 +91,7 @@ def hold_writing(marker):
 
 
 def die_once(marker, after=os.sep):
-    """Whoever is asked first dies, as soon as there is such a file."""
+    """The first worker that is asked ends, as soon as there is such a file."""
 
     def sizes(self):
         if not os.path.exists(marker):
@@ -104,7 +104,7 @@ def die_once(marker, after=os.sep):
 
 
 def die_of(name):
-    """Whoever opens such a file dies."""
+    """A worker that opens such a file ends."""
 
     def opened(place, *given):
         if place.endswith(name):

@@ -159,7 +159,7 @@ def _require_same(
 
 
 def _watch_clusters(watch: RiskMonitor, clusters: ClusteredRows, name: str) -> int:
-    """Watch all rows, and return how many could not be certified; ``name`` is that of the files."""
+    """Pass all rows to the monitor, and return how many could not be certified; ``name`` names the files."""
     from ordinalrisk.inputs.probability_matrix import RowError
 
     labels, sets, names = clusters.rows()

@@ -45,7 +45,7 @@ class Evaluation:
 
 
 class Outcomes(Summary):
-    """The sets of test rows against their labels, at one stop or at many, all of one calibration.
+    """A comparison of the sets of test rows with their labels, at one or many stops of one calibration.
 
     Stops with equal thresholds share their counts; ``distinct`` has the position of each stop among the
     distinct ones. With ``striking`` the rows with the widest sets and the worst misses are kept.

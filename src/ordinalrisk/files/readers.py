@@ -124,7 +124,7 @@ class Source(ABC):
         try:
             yield
         except UnicodeDecodeError:
-            raise FileError(f"{self.name}: has a column name that is not UTF-8; export it anew.") from None
+            raise FileError(f"{self.name}: has a column name that is not UTF-8; export it again.") from None
         except (pa.ArrowException, OSError, EOFError) as error:
             if isinstance(error, FileNotFoundError | PermissionError):
                 raise FileError(f"{self.name}: can't be read ({error.strerror}).") from None

@@ -89,7 +89,7 @@ class ReportRows(SummaryGroup):
             raise ValueError(f"{what} has cases with the columns {columns}, those before {self.columns}.")
         if self._number_type not in (None, number_type):
             raise ValueError(
-                f"{what} has probabilities of type {number_type}, those before of {self._number_type}; "
+                f"{what} has probabilities of type {number_type}, but earlier rows have {self._number_type}; "
                 "convert all to one type."
             )
 

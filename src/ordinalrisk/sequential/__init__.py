@@ -1,5 +1,5 @@
 """Rows one after the other: online control, and a monitor that raises an alarm.
 
-Whatever learns from each label as it arrives belongs here. Fixed calibrations belong to ``calibration``, and
+Code that learns from each label as it arrives belongs here. Fixed calibrations belong to ``calibration``, and
 tests of one batch of labels to ``evaluation``.
 """

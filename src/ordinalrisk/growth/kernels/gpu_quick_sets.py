@@ -138,8 +138,8 @@ def _cheapest(
     """Weighted losses: the interval is the cheapest one around the mode, when each label costs the threshold.
 
     ``saved`` is what the labels below ``j`` would take off the risk, less their price. The lower end is where
-    it is least, up to the mode; the upper end is where it is most, from the mode on. Both are known anew
-    whenever a larger gain turns up. Where the runner-up is worse by a clear ``gap``, no level is near the
+    it is least, up to the mode; the upper end is where it is most, from the mode on. Both are updated
+    whenever a larger gain is found. Where the runner-up is worse by a clear ``gap``, no level is near the
     threshold.
     """
     total = tl.zeros([BLOCK], COMPUTED_IN)
@@ -190,7 +190,7 @@ def _cheapest(
 def _is_clearly_more(
     best, second, margin, EQUAL_WEIGHTS: tl.constexpr, COMPUTED_IN: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """Whether rounding can't have changed which of two scores is larger; unweighted ones are not rounded."""
+    """Whether the order of two scores is certain in spite of rounding; unweighted scores are not rounded."""
     if EQUAL_WEIGHTS:
         return best >= second
     else:
