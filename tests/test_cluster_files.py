@@ -140,7 +140,7 @@ REFUSED = {
     "more alphas alone": (
         ["calibrate", "new/rows-00.parquet", *PLAIN, "--more-alphas", "0.2", *OUT],
         2,
-        "--more-alphas is for --cluster; one machine keeps what any risk needs.",
+        "--more-alphas is only for --cluster; otherwise every alpha is available anyway.",
     ),
     "more alphas that are no numbers": (
         ["calibrate", "new/*", *PLAIN, "--more-alphas", "0.2,x", *OUT, "--cluster", "HERE"],
