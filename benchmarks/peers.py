@@ -52,7 +52,7 @@ class Ours:
 
 
 class GivenProbabilities(ClassifierMixin, BaseEstimator):
-    """A trained classifier whose features are its probabilities."""
+    """A trained classifier that takes probabilities as features."""
 
     def __init__(self, n_classes: int = 2) -> None:
         self.n_classes = n_classes
@@ -187,7 +187,7 @@ PEERS = {
 
 
 def require_coverage(name: str, contender: Contender, proba: np.ndarray, y: np.ndarray) -> None:
-    """Refuse to time a contender whose sets do not hold about ``1 - ALPHA`` of the labels, or hold them all.
+    """Raise an error if the sets of a contender do not cover about ``1 - ALPHA`` of the labels, or cover all.
 
     APS without randomisation covers more than it is asked to, so there is room above.
     """

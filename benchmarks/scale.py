@@ -194,7 +194,7 @@ def peak_resident() -> int:
 
 @contextmanager
 def _timed_cluster() -> Iterator[tuple[Any, float]]:
-    """A client, and the seconds until there was one."""
+    """A client, and the seconds that it took to start."""
     from ordinalrisk.execution.dask.connecting import connected
 
     before = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Comparing losses and growth rules: what a controller gives on each fold, added up, and ranked by size."""
+"""Comparing losses and growth rules: the results of a controller on each fold, added up and ranked."""
 
 import warnings
 from dataclasses import replace

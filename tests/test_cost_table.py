@@ -18,7 +18,7 @@ def exact(number):
 
 
 def slow_table(loss, n_classes):
-    """The costs as the formulas have them, one by one, in rationals."""
+    """The costs by the formulas, one by one, as rational numbers."""
     labels = range(n_classes)
     if isinstance(loss, WeightedLoss):
         h = [exact(weight) for weight in loss.weights or [1] * n_classes]

@@ -69,7 +69,7 @@ def test_an_old_file_that_was_edited_is_refused_by_the_name_of_the_field(field, 
         orisk.RiskController.load(tmp_path / "old.json")
 
 
-# the schemas of today, of which each kind of calibration has a file, and what it predicted when it was saved
+# the present schemas: a file of each kind of calibration, and its predictions when it was saved
 
 EXPECTED = json.loads((SAVED / "expected.json").read_text())
 CALIBRATIONS = SAVED / "schema-5"

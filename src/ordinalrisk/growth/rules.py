@@ -45,7 +45,7 @@ class GrowthRule(ABC):
     Parameters
     ----------
     point : {"mode", "bayes", "median", "given"}
-        The label an interval grows from: the most probable one, weighted by class for a weighted loss as in
+        The label that a set grows from: the most probable one, weighted by class for a weighted loss as in
         the paper; the one of least expected loss; the median; or one that the caller gives for each row.
     """
 

@@ -74,7 +74,7 @@ class RiskMonitor(SequentialState[BettingRun], Watch):
     alarm_ : bool
         Whether the alarm was raised, now or before.
     alarm_row_ : int or None
-        The row at which it was raised, the first row being 1.
+        The row at which it was raised; the first row is 1.
     evidence_ : float
         The wealth of the bets now, from a start of 1; at most 1e300.
     p_value_ : float

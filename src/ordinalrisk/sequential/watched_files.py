@@ -1,4 +1,4 @@
-"""Summaries of files that are watched: which rows come again, and rows of clusters until all are read."""
+"""Summaries of watched files: rows that were watched before, and rows of clusters until all are read."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ N_THREADS = _threads_wanted()
 
 
 def point_labels(proba: NDArray[Any], costs: GainTables, point: str, given: Labels | None = None) -> Labels:
-    """The label each interval grows from."""
+    """The label that each set grows from."""
     run = functions()
     if run is None:
         return vectorised.point_labels(proba, costs, point, given)
@@ -81,7 +81,7 @@ def point_labels(proba: NDArray[Any], costs: GainTables, point: str, given: Labe
 def levels(
     proba: NDArray[Any], costs: GainTables, rule: str, point: str, given: Labels | None = None
 ) -> Floats:
-    """``e[i, j]``: the largest threshold at which label ``j`` belongs to the interval of row ``i``."""
+    """``e[i, j]``: the largest threshold at which label ``j`` belongs to the set of row ``i``."""
     run = functions()
     if run is None:
         return vectorised.levels(proba, costs, rule, point, given)

@@ -59,7 +59,7 @@ Tensor = torch.Tensor
 
 
 def point_labels(proba: Tensor, costs: GainTables, point: str, given: Tensor | None = None) -> Tensor:
-    """The label each interval grows from."""
+    """The label that each set grows from."""
     job = _Job(proba, costs, "frontier", point, given)
     points = torch.empty(len(proba), dtype=torch.int64, device=proba.device)
     job.launch(point_labels_kernel, points=points)
@@ -68,7 +68,7 @@ def point_labels(proba: Tensor, costs: GainTables, point: str, given: Tensor | N
 
 
 def levels(proba: Tensor, costs: GainTables, rule: str, point: str, given: Tensor | None = None) -> Tensor:
-    """``e[i, j]``: the largest threshold at which label ``j`` belongs to the interval of row ``i``."""
+    """``e[i, j]``: the largest threshold at which label ``j`` belongs to the set of row ``i``."""
     job = _Job(proba, costs, rule, point, given)
     out = torch.empty(proba.shape, dtype=torch.float64, device=proba.device)
     job.launch(levels_kernel, out=out)

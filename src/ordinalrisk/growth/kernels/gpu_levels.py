@@ -51,7 +51,7 @@ def point_labels_kernel(
     RULE: tl.constexpr, POINT: tl.constexpr, SHAPE: tl.constexpr, WEIGHTED: tl.constexpr, BLOCK: tl.constexpr,
     workspace, points,
 ):  # fmt: skip
-    """The label each interval grows from."""
+    """The label that each set grows from."""
     tile = own_tile(workspace, K, BLOCK)
     for start in range(first_row(BLOCK), n, tl.num_programs(0) * BLOCK):
         rows, active = rows_from(start, n, listed_rows, False, BLOCK)

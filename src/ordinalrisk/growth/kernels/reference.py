@@ -19,7 +19,7 @@ Row = Sequence[float]
 def point_labels(
     proba: NDArray[np.floating], costs: GainTables, point: str, given: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
-    """The label each interval grows from."""
+    """The label that each set grows from."""
     return np.array(
         [
             point_label([float(p) for p in row], costs, point, -1 if given is None else int(given[i]))
@@ -35,7 +35,7 @@ def levels(
     point: str,
     given: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
-    """``e[i, j]``: the largest threshold at which label ``j`` belongs to the interval of row ``i``."""
+    """``e[i, j]``: the largest threshold at which label ``j`` belongs to the set of row ``i``."""
     points = point_labels(proba, costs, point, given)
     return np.array(
         [row_levels([float(p) for p in row], costs, rule, m) for row, m in zip(proba, points, strict=True)]

@@ -26,7 +26,7 @@ EndLabels = NDArray[np.int32]
 
 
 def point_labels(proba: NDArray[Any], costs: GainTables, point: str, given: Labels | None = None) -> Labels:
-    """The label each interval grows from."""
+    """The label that each set grows from."""
     points = np.empty(len(proba), np.int64)
     for rows, p in _blocks(proba):
         points[rows] = _points(p, costs, point, rows, given)
@@ -36,7 +36,7 @@ def point_labels(proba: NDArray[Any], costs: GainTables, point: str, given: Labe
 def levels(
     proba: NDArray[Any], costs: GainTables, rule: str, point: str, given: Labels | None = None
 ) -> Floats:
-    """``e[i, j]``: the largest threshold at which label ``j`` belongs to the interval of row ``i``."""
+    """``e[i, j]``: the largest threshold at which label ``j`` belongs to the set of row ``i``."""
     found = np.empty(proba.shape)
     for rows, p in _blocks(proba):
         found[rows] = _levels(rule, p, costs, _points(p, costs, point, rows, given)).T
@@ -98,7 +98,7 @@ def _blocks(proba: NDArray[Any]) -> Iterator[tuple[slice, Floats]]:
 
 
 def _points(p: Floats, costs: GainTables, point: str, rows: slice, given: Labels | None) -> Labels:
-    """The label each interval grows from; the leftmost on a tie."""
+    """The label that each set grows from; the leftmost on a tie."""
     if point == "mode":
         likeliest: Labels = (costs.mode_weights[:, None] * p).argmax(axis=0)
         return likeliest
