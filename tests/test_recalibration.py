@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ordinalrisk as orisk
 
-METHODS = ["identity", "mixture", "temperature", "isotonic", "ordered_regression", "regression"]
+METHODS = ["auto", "identity", "mixture", "temperature", "isotonic", "ordered_regression", "regression"]
 
 
 def labelled(n, K=5, seed=0):
@@ -54,8 +54,37 @@ def test_auto_undoes_what_was_done_to_right_probabilities(wrong, scores):
 def test_right_probabilities_stay_as_they_are():
     proba, y = labelled(3_000)
     fitted = orisk.Recalibrator().fit(proba, y)
-    assert fitted.method_ == "identity" or fitted.gain_ < 0.003
+    assert abs(fitted.gain_) < 0.003
+    assert abs(fitted.transform(proba) - proba).mean() < 0.01
     assert orisk.Recalibrator("identity").fit(proba, y).transform(proba) is proba
+
+
+def test_auto_says_how_much_each_map_counts():
+    proba, y = labelled(1_500)
+    fitted = orisk.Recalibrator().fit(shares_of(proba**1.3 * [1, 1, 1, 1, 2]), y)
+    weights = fitted.weights_
+    assert fitted.method_ == "blend"
+    assert [*weights] == ["identity", "ordered_regression", "regression"]
+    assert sum(weights.values()) == pytest.approx(1)
+    assert fitted.log_scores_["blend"] > max(fitted.log_scores_[name] for name in weights) - 0.01
+    assert fitted.gain_ == fitted.log_scores_["blend"] - fitted.log_scores_["identity"]
+
+
+def test_the_weights_follow_what_the_maps_predict():
+    proba, y = labelled(3_000)
+    right, turned = orisk.Recalibrator().fit(proba, y), orisk.Recalibrator().fit(proba[:, ::-1], y)
+    assert right.weights_["identity"] > 0.7
+    assert turned.weights_.get("identity", 0) < 0.05
+    assert orisk.Recalibrator().fit(proba[:30, ::-1], y[:30]).weights_["identity"] > 0.2  # few rows: careful
+
+
+def test_a_blend_is_the_weighted_mean_of_its_maps():
+    proba, y = labelled(800)
+    given = shares_of(proba**1.5)
+    fitted = orisk.Recalibrator().fit(given, y)
+    parts = {name: orisk.Recalibrator(name).fit(given, y).transform(given) for name in fitted.weights_}
+    mean = sum(weight * parts[name] for name, weight in fitted.weights_.items())
+    np.testing.assert_allclose(fitted.transform(given), mean, atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [30, 60, 100])

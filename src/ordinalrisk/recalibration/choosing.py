@@ -1,8 +1,8 @@
-"""Choose a map by its cross-validated log score."""
+"""Compare maps by their cross-validated log score, and weigh them by it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ordinalrisk.recalibration import fitting
 from ordinalrisk.recalibration.fitting import FitRows
-from ordinalrisk.recalibration.maps import AnyMap, Identity
+from ordinalrisk.recalibration.maps import AnyMap, Blend, SingleMap
 
-Fit = Callable[[FitRows], AnyMap]
+Fit = Callable[[FitRows], SingleMap]
 
 ON_SCALE: dict[str, tuple[Fit, ...]] = {
     "identity": (fitting.fit_identity,),
@@ -25,20 +25,29 @@ OFF_SCALE: dict[str, tuple[Fit, ...]] = {
     "ordered_regression": tuple(
         partial(fitting.fit_ordered_regression, ridge=ridge) for ridge in (1.0, 30.0)
     ),
-    "regression": tuple(partial(fitting.fit_regression, ridge=ridge) for ridge in (1.0, 10.0, 100.0)),
+    "regression": tuple(partial(fitting.fit_regression, ridge=ridge) for ridge in (3.0, 30.0, 300.0)),
 }
 METHODS = (*ON_SCALE, *OFF_SCALE)
 """The names of the maps, from simple to flexible."""
+BLENDED = ("identity", *OFF_SCALE)
+"""The maps of ``"auto"``. On real data, more maps gave no smaller sets, and a single map larger ones."""
 
 MOST_COMPARED = 10_000
 """Rows beyond these add nothing to the choice."""
+_ROWS_FOR_IDENTITY, _TIMES_LIKELIER = 40, 2.0
+"""Rows that are added, and how many times likelier the identity makes their labels than other maps do."""
+_LEAST_WEIGHT = 0.01
+"""A map that counts less is left out."""
+_SMALLEST = 1e-6
+"""The least probability of a label in a comparison, so that no single row decides."""
 
 
 class Choice(NamedTuple):
-    """The map that is fitted on all rows, and what the comparison found."""
+    """The maps that are fitted on all rows, and what the comparison found."""
 
     name: str
     map: AnyMap
+    weights: dict[str, float]
     log_scores: dict[str, float]
     gain: float
     """By how much the log score of a row is better than without a map; NaN if that is not compared."""
@@ -49,47 +58,51 @@ def candidates(rows: FitRows) -> dict[str, tuple[Fit, ...]]:
     return {**ON_SCALE, **OFF_SCALE} if rows.is_on_scale else dict(OFF_SCALE)
 
 
-def choose(rows: FitRows, fold_of: NDArray[np.int64], methods: dict[str, tuple[Fit, ...]]) -> Choice:
-    """Return a map by its log score on rows that it was not fitted on.
+def choose(rows: FitRows, fold_of: NDArray[np.int64], methods: Mapping[str, tuple[Fit, ...]]) -> Choice:
+    """Return the mean of the maps, with the weights that have the best log score on held-out rows.
 
-    ``fold_of`` gives the fold of each row; rows with -1 are only used to fit the map that is chosen.
-
-    Of the maps that are worse than the best one by at most a standard error of the difference, it takes the
-    simplest, so that few rows do no harm: the one-standard-error rule of Breiman et al. (1984).
+    ``fold_of`` gives the fold of each row; rows with -1 are only used to fit the maps in the end. A map that
+    has several fits, with weaker and stronger penalties, takes part with the best of them.
     """
     compared, folds = rows.some(fold_of >= 0), fold_of[fold_of >= 0]
-    scored = {
-        (name, at): _held_out_scores(compared, folds, fit)
-        for name, fits in methods.items()
-        for at, fit in enumerate(fits)
-    }
-    means = {key: float(scores.mean()) for key, scores in scored.items()}
-    best = {name: max((key for key in means if key[0] == name), key=means.__getitem__) for name in methods}
-    top = max(best.values(), key=means.__getitem__)
-    name, at = chosen = next(key for key in best.values() if _is_about_as_good(scored[key], scored[top]))
-    plain = means.get(("identity", 0), np.nan)
-    log_scores = {each: means[key] for each, key in best.items()}
-    return Choice(name, methods[name][at](rows), log_scores, means[chosen] - plain)
+    held_out, fits = {}, {}
+    for name, ways in methods.items():
+        tried = [_held_out(compared, folds, fit) for fit in ways]
+        best = max(range(len(ways)), key=lambda way: np.log(tried[way]).mean())
+        held_out[name], fits[name] = tried[best], ways[best]
+    log_scores = {name: float(np.log(true).mean()) for name, true in held_out.items()}
+    plain = log_scores.get("identity", np.nan)
+    if len(methods) == 1:
+        ((name, fit),) = fits.items()
+        return Choice(name, fit(rows), {name: 1.0}, log_scores, log_scores[name] - plain)
+    found, true = _weights(held_out), np.column_stack(list(held_out.values()))
+    total = sum(weight for weight in found.values() if weight >= _LEAST_WEIGHT)
+    weights = {name: weight / total for name, weight in found.items() if weight >= _LEAST_WEIGHT}
+    blend = Blend([*weights.values()], [fits[name](rows) for name in weights])
+    blended = np.empty(len(true))
+    for fold in range(int(folds.max()) + 1):
+        others = {name: each[folds != fold] for name, each in held_out.items()}
+        blended[folds == fold] = true[folds == fold] @ [*_weights(others).values()]
+    log_scores["blend"] = float(np.log(blended).mean())
+    return Choice("blend", blend, weights, log_scores, log_scores["blend"] - plain)
 
 
-_SMALLEST = 1e-12
-"""The probability of a label that a map gives none."""
-
-
-def _held_out_scores(rows: FitRows, fold_of: NDArray[np.int64], fit: Fit) -> NDArray[np.float64]:
-    scores = np.empty(len(rows.labels))
+def _held_out(rows: FitRows, fold_of: NDArray[np.int64], fit: Fit) -> NDArray[np.float64]:
+    """Return the probability of each row's label from the map that is fitted on the other folds."""
+    true = np.empty(len(rows.labels))
     for fold in range(int(fold_of.max()) + 1):
         held_out = fold_of == fold
         fitted = fit(rows.some(~held_out))
         test = rows.some(held_out)
         proba = np.column_stack(fitted(list(np.ascontiguousarray(test.logs.T))))
-        true = proba[np.arange(len(proba)), test.labels]
-        if isinstance(fitted, Identity):  # which leaves scores of 0 as they are
-            true = np.where(test.lack_score, 0.0, true)
-        scores[held_out] = np.log(np.maximum(true, _SMALLEST))
-    return scores
+        true[held_out] = proba[np.arange(len(proba)), test.labels]
+    return np.maximum(true, _SMALLEST)
 
 
-def _is_about_as_good(scores: NDArray[np.float64], top: NDArray[np.float64]) -> bool:
-    losses = top - scores
-    return bool(losses.mean() <= losses.std() / np.sqrt(len(losses)))
+def _weights(held_out: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Return the weight of each map. With few rows, the identity keeps most of it."""
+    true = np.column_stack(list(held_out.values()))
+    if "identity" in held_out:
+        start = [_TIMES_LIKELIER if name == "identity" else 1.0 for name in held_out]
+        true = np.vstack([true, np.tile(start, (_ROWS_FOR_IDENTITY, 1))])
+    return dict(zip(held_out, fitting.fit_weights(true).tolist(), strict=True))

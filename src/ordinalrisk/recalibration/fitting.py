@@ -34,8 +34,6 @@ class FitRows:
     logs: Floats
     labels: NDArray[np.int64]
     n_classes: int
-    lack_score: NDArray[np.bool_]
-    """Whether the label of a row has a score of 0."""
 
     @property
     def is_on_scale(self) -> bool:
@@ -43,7 +41,7 @@ class FitRows:
         return bool(self.logs.shape[1] == self.n_classes)
 
     def some(self, rows: Any) -> FitRows:
-        return FitRows(self.logs[rows], self.labels[rows], self.n_classes, self.lack_score[rows])
+        return FitRows(self.logs[rows], self.labels[rows], self.n_classes)
 
     def label_shares(self) -> Floats:
         """Return the share of each label; half a row is added to each, so that none is 0."""
@@ -71,11 +69,12 @@ def fit_mixture(rows: FitRows) -> Mixture:
 
 def fit_temperature(rows: FitRows, ridge: float = 1.0) -> Temperature:
     n, K = rows.logs.shape
+    logs = np.ascontiguousarray(rows.logs.T)
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         slope, bias = parameters[0], parameters[1:]
-        value, error = _softmax_loss(slope * rows.logs + bias, rows.labels)
-        gradient = np.r_[(error * rows.logs).sum(), error.sum(axis=0)]
+        value, error = _softmax_loss(slope * logs + bias[:, None], rows.labels)
+        gradient = np.r_[(error * logs).sum(), error.sum(axis=1)]
         away = np.r_[slope - 1, bias]
         return value + ridge * (away @ away) / 2, gradient + ridge * away
 
@@ -93,11 +92,12 @@ def fit_regression(rows: FitRows, ridge: float = 10.0) -> Regression:
     else:
         centre = np.column_stack([np.zeros((K, n_scores)), np.log(rows.label_shares())])
     strength = ridge * np.r_[scale**2, 0.1]
+    logs = np.ascontiguousarray(rows.logs.T)
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         matrix = parameters.reshape(K, n_scores + 1)
-        value, error = _softmax_loss(rows.logs @ matrix[:, :-1].T + matrix[:, -1], rows.labels)
-        gradient = np.column_stack([error.T @ rows.logs, error.sum(axis=0)])
+        value, error = _softmax_loss(matrix[:, :-1] @ logs + matrix[:, -1:], rows.labels)
+        gradient = np.column_stack([error @ rows.logs, error.sum(axis=1)])
         away = matrix - centre
         return value + (strength * away**2).sum() / 2, (gradient + strength * away).ravel()
 
@@ -162,15 +162,33 @@ def fit_isotonic(rows: FitRows) -> Isotonic:
     return Isotonic(knots=knots, values=values)
 
 
+def fit_weights(true: Floats) -> Floats:
+    r"""Return the weights of maps :math:`m` that maximize :math:`\sum_i \log \sum_m w_m q^{(m)}_{y_i}(x_i)`.
+
+    There is a row of ``true`` for each row ``i``.
+    """
+
+    def loss(logits: Floats) -> tuple[float, Floats]:
+        weights = np.exp(logits - logits.max())
+        weights /= weights.sum()
+        parts = weights * true
+        total = parts.sum(axis=1)
+        return -np.log(total).sum(), weights * len(true) - (parts / total[:, None]).sum(axis=0)
+
+    found = _minimized(loss, np.zeros(true.shape[1]), len(true))
+    weights = np.exp(found - found.max())
+    return np.asarray(weights / weights.sum(), np.float64)
+
+
 def _softmax_loss(logits: Floats, labels: NDArray[np.int64]) -> tuple[float, Floats]:
-    """Return the total log score, and its gradient in each logit."""
-    logits = logits - logits.max(axis=1, keepdims=True)
-    e = np.exp(logits)
-    total = e.sum(axis=1)
+    """Return the total log score, and its gradient in each logit; there is a row of logits for each label."""
+    logits = logits - logits.max(axis=0)
+    error = np.exp(logits)
+    total = error.sum(axis=0)
     at = np.arange(len(labels))
-    value = float((np.log(total) - logits[at, labels]).sum())
-    error = e / total[:, None]
-    error[at, labels] -= 1
+    value = float((np.log(total) - logits[labels, at]).sum())
+    error /= total
+    error[labels, at] -= 1
     return value, error
 
 

@@ -141,6 +141,32 @@ class Isotonic(Map, frozen=True, tag="isotonic"):
                 raise ValueError("a function needs two knots or more, and values between 0 and 1")
 
 
+SingleMap = Identity | Mixture | Temperature | Regression | OrderedRegression | Isotonic
+
+
+class Blend(Map, frozen=True, tag="blend"):
+    r"""The weighted mean of other maps: :math:`q_k = \sum_m w_m\,q_k^{(m)}`."""
+
+    weights: Annotated[list[float], Meta(min_length=1, description="w, a number for each map.")]
+    maps: Annotated[list[SingleMap], Meta(description="The maps.")]
+
+    def __call__(self, logs: Columns) -> list[Any]:
+        parts = [each(logs) for each in self.maps]
+        return shares([_linear(self.weights, 0.0, columns) for columns in zip(*parts, strict=True)])
+
+    def n_labels(self, n_scores: int) -> int:
+        return self.maps[0].n_labels(n_scores)
+
+    def require_consistent(self, n_scores: int) -> None:
+        _require_length(self.maps, len(self.weights), "maps")
+        for each in self.maps:
+            each.require_consistent(n_scores)
+        if len({each.n_labels(n_scores) for each in self.maps}) > 1:
+            raise ValueError("maps must all have the same number of labels")
+        if min(self.weights) < 0 or not isclose(sum(self.weights), 1, rel_tol=1e-6):
+            raise ValueError("weights must sum to 1")
+
+
 def _require_length(values: Sequence[Any], length: int, name: str) -> None:
     if len(values) != length:
         raise ValueError(f"{name} must have length {length}; got {len(values)}")
@@ -189,5 +215,5 @@ def _interpolated(x: Any, knots: Sequence[float], values: Sequence[float]) -> An
     return value[right - 1] + share * (value[right] - value[right - 1])
 
 
-MAPS = (Identity, Mixture, Temperature, Regression, OrderedRegression, Isotonic)
-AnyMap = Identity | Mixture | Temperature | Regression | OrderedRegression | Isotonic
+MAPS = (Identity, Mixture, Temperature, Regression, OrderedRegression, Isotonic, Blend)
+AnyMap = SingleMap | Blend

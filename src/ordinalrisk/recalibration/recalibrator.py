@@ -18,7 +18,7 @@ from ordinalrisk.inputs.probability_matrix import as_matrix
 from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.inputs.row_names import RowNames
 from ordinalrisk.inputs.training import sorted_labels, warn_if_alphabetical
-from ordinalrisk.recalibration.choosing import METHODS, MOST_COMPARED, candidates, choose
+from ordinalrisk.recalibration.choosing import BLENDED, METHODS, MOST_COMPARED, candidates, choose
 from ordinalrisk.recalibration.fitting import FitRows
 from ordinalrisk.recalibration.reading import KINDS, as_scores, floor_of, kind_of, log_probabilities
 from ordinalrisk.recalibration.recalibration import Recalibration
@@ -35,7 +35,7 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     are right. This transformer learns from rows with known labels how scores and labels go together. Fit it
     on rows that you do not calibrate with: the out-of-fold predictions of training rows, or rows set apart.
 
-    Each map is fitted, and chosen among the others by cross-validation, to maximize the log score
+    Each map is fitted to maximize the log score
 
     .. math:: \frac{1}{n} \sum_{i=1}^n \log q_{y_i}(x_i).
 
@@ -52,11 +52,18 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     The last two also take scores on another scale: the 1 to 5 of a judge for labels on 13 levels.
 
+    By default, the probabilities are the mean of the identity and of both regressions,
+
+    .. math:: q_k = \sum_m w_m\, q_k^{(m)},
+
+    with the weights :math:`w` that have the best log score on rows that the maps were not fitted on. So that
+    few rows do no harm, 40 rows are added in which the identity gives the label twice the probability that
+    the regressions give it. Scores on another scale have no identity.
+
     Parameters
     ----------
     method : str
-        The name of a map, or ``"auto"``: the simplest map with a cross-validated log score within one
-        standard error of the best. The maps are listed above from simple to flexible.
+        The name of a map, or ``"auto"``: the weighted mean of the maps that is described above.
     classes : sequence, optional
         The labels in order. By default, the categories of an ordered categorical ``y``; else ``0 .. K'-1`` if
         they include all labels of ``y``; else the sorted labels of ``y``.
@@ -73,9 +80,11 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     classes_ : array
         The labels in order; the columns of :meth:`transform`.
     method_ : str
-        The name of the map that was chosen.
+        The name of the map, ``"blend"`` for a mean of several.
+    weights_ : dict
+        How much each map counts.
     log_scores_ : dict
-        The cross-validated mean log score of each map that was compared; larger is better.
+        The cross-validated mean log score of each map, and of their mean; larger is better.
     gain_ : float
         By how much the mean log score is better than that of the scores as they are. NaN if these were not
         compared.
@@ -150,10 +159,7 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         labels = np.asarray(to_host(class_indices(y, self.classes_, n_rows)), np.int64)
         floor = floor_of(matrix, kind)
         logs = np.column_stack(log_probabilities(matrix, kind, floor))
-        lack_score = np.zeros(n_rows, bool)
-        if n_scores == len(self.classes_) and kind == "probabilities":
-            lack_score = matrix[np.arange(n_rows), labels] == 0
-        rows = FitRows(logs, labels, len(self.classes_), lack_score)
+        rows = FitRows(logs, labels, len(self.classes_))
         fold_of = self._folds(n_rows, clusters)
         if n_rows > _MOST_FITTED:
             some = np.sort(np.random.default_rng(self.random_state).permutation(n_rows)[:_MOST_FITTED])
@@ -164,8 +170,10 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"method={self.method!r} needs one score for each label; got {n_scores} scores and "
                 f"{len(self.classes_)} labels. Use one of {list(fits)}."
             )
-        chosen = choose(rows, fold_of, fits if self.method == "auto" else {self.method: fits[self.method]})
-        self.method_, self.log_scores_, self.gain_ = chosen.name, chosen.log_scores, chosen.gain
+        names = [name for name in BLENDED if name in fits] if self.method == "auto" else [self.method]
+        chosen = choose(rows, fold_of, {name: fits[name] for name in names})
+        self.method_, self.weights_ = chosen.name, chosen.weights
+        self.log_scores_, self.gain_ = chosen.log_scores, chosen.gain
         self.recalibration_ = Recalibration(chosen.map, kind, floor, n_scores, n_rows)
         self.n_features_in_ = n_scores
         return self
