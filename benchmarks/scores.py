@@ -10,7 +10,7 @@ ROWS_AT_ONCE = 20_000
 
 
 def ordinal_scores(n: int, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """What a decent ordinal model gives: a peak of width 1 around a latent position, with noise."""
+    """Probabilities of a good ordinal model: a peak of width 1 around a latent position, with noise."""
     return _drawn(n, K, width=1.0, noise=0.3)
 
 

@@ -1174,7 +1174,7 @@ def measure_choosing(
 
 
 def choosing_text(numbers: Numbers) -> str:
-    """What was asked for and what came of it."""
+    """The targets and the results."""
     chosen = TextTable(
         "",
         ("target", "alpha found", "risk", "labels in a set", "single labels"),
@@ -1404,7 +1404,7 @@ def options_text(numbers: Mapping[str, Any]) -> str:
 
 
 def blocks(numbers: Mapping[str, Any]) -> dict[str, str]:
-    """What stands between the marks of the page."""
+    """The text between the marks of the page."""
     return {"options": options_text(numbers)} | {
         name: one.text(numbers[name]) for name, one in SECTIONS.items()
     }

@@ -1,4 +1,4 @@
-"""What it costs at scale: all numbers and pictures of scale.md.
+"""Costs of many rows: all numbers and pictures of scale.md.
 
 Rates of one core are measured; messages are simulated with the library's own search, on parts that draw their
 steps when they are asked; times for more rows and more workers are computed from both. Plain numbers go to
@@ -188,7 +188,7 @@ def _rates(folder: Path, rows: int) -> Numbers:
 
 
 def ordinal_scores(n: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """What a decent ordinal model gives: a peak of width 1 around a latent position, with noise."""
+    """Probabilities of a good ordinal model: a peak of width 1 around a latent position, with noise."""
     rng = np.random.default_rng(0)
     latent = rng.uniform(-0.5, n_classes - 0.5, (n, 1))
     logits = 0.3 * rng.standard_normal((n, n_classes)) - (np.arange(n_classes) - latent) ** 2 / 2
@@ -624,7 +624,7 @@ ROWS, WORKERS = (10**9, 10**12), (10, 100, 1_000)
 
 
 def model_of(numbers: Mapping[str, Any]) -> list[Numbers]:
-    """What the model says for every number of rows and workers on the page."""
+    """The prediction of the model for every number of rows and workers on the page."""
     model = Model(numbers["rates"])
     return [model.predicted(rows, workers) for rows, workers in product(ROWS, WORKERS)]
 
@@ -968,7 +968,7 @@ def with_model(measured: Mapping[str, Any]) -> Numbers:
 
 
 def blocks(numbers: Mapping[str, Any]) -> dict[str, str]:
-    """What stands between the marks of the page."""
+    """The text between the marks of the page."""
     return {name: one.text(numbers) for name, one in SECTIONS.items() if one.text is not None}
 
 

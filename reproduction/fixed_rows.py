@@ -101,7 +101,7 @@ class FixedRows:
         return int(self._gone_before_step[first_too_many])
 
     def _budget(self, alpha: Any, n_calibration: int) -> int:
-        """What the calibration losses may add up to, in units; worked out once for many halves."""
+        """The largest total of the calibration losses, in units; computed once for many halves."""
         if (alpha, n_calibration) not in self._budgets:
             budget = loss_budget(as_fraction(alpha, "alpha"), self.costs.bound, n_calibration)
             self._budgets[alpha, n_calibration] = math.floor(budget / self.costs.unit)

@@ -1,4 +1,4 @@
-"""What a reproduction shows, in sentences whose numbers are computed from it."""
+"""Sentences about a reproduction, with numbers that are computed from its results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def agreement(reproduction: Reproduction) -> str:
 
 
 def differences(reproduction: Reproduction) -> Iterator[str]:
-    """What does not agree with the paper, and why."""
+    """Results that do not agree with the paper, and the reasons."""
     causes = {
         "simulated": _simulated,
         "utkface": _utkface,
@@ -32,7 +32,7 @@ def differences(reproduction: Reproduction) -> Iterator[str]:
 
 
 def findings(reproduction: Reproduction) -> Iterator[str]:
-    """What the numbers say beyond the published table."""
+    """Results beyond the published table."""
     yield from _sizes_of_rules(reproduction)
     yield from _centroids(reproduction)
 

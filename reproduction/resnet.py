@@ -183,7 +183,7 @@ class Recipe:
 
 
 class Epoch(NamedTuple):
-    """What one pass over the training images came to: its number from 1, mean loss and accuracy in it."""
+    """The result of one pass over the training images: its number from 1, its mean loss and accuracy."""
 
     number: int
     loss: float

@@ -97,7 +97,7 @@ def rules(
 
 
 def _reading(results: Sequence[TrialMeans]) -> Iterator[str]:
-    """What the table says, in sentences that follow from its numbers."""
+    """Sentences about the table, computed from its numbers."""
     highest = max(results, key=lambda result: result.risk - result.alpha)
     error = "" if highest.risk_se is None else f" (standard error {highest.risk_se:.4f})"
     yield (

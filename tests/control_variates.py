@@ -7,7 +7,7 @@ def mean_and_error(values, luck):
     """The expectation of each column of ``values``, and its standard error.
 
     ``luck`` says how far each draw was off by chance alone, in numbers with expectation 0 and variance 1;
-    more of it is worse. What a regression on it and its square explains is no error of the mean.
+    more of it is worse. The part that a regression on it and its square explains is not an error of the mean.
     """
     regressors = np.column_stack([np.ones(len(luck)), luck, luck**2 - 1])
     inverse = np.linalg.pinv(regressors)
@@ -18,6 +18,6 @@ def mean_and_error(values, luck):
 
 
 def standardised(surplus, probability):
-    """What may be drawn is worth this much luck; on average it must be worth none."""
+    """The luck of each possible draw; on average it must be 0."""
     assert abs((probability * surplus).sum()) < 1e-12
     return surplus / np.sqrt((probability * surplus**2).sum())

@@ -1,4 +1,4 @@
-"""What the laws range over: every kind of loss, of growth rule and of probabilities."""
+"""The inputs of the laws: every kind of loss, growth rule and probabilities."""
 
 from fractions import Fraction
 from functools import cache

@@ -1,4 +1,4 @@
-"""Checks of calibration rows: what they find, wherever the rows are, and how seldom they are wrong."""
+"""Checks of calibration rows: their findings on every kind of rows, and their false alarms."""
 
 import json
 import math

@@ -77,7 +77,7 @@ def ready(here, table, saved):
 
 @pytest.fixture
 def one_machine(ready, table):
-    """What the rows get in one file."""
+    """The sets of the rows in one file."""
     write_table(table, "one.parquet")
     succeeds("predict", "cal.json", "one.parquet", "-o", "one-sets.parquet")
     found = read_rows(Path("one-sets.parquet").read_bytes(), "one-sets.parquet")

@@ -88,7 +88,7 @@ def small_batches(monkeypatch):
 
 
 def saved(path_or_text):
-    """What a calibration file says, but for the columns, which the library does not know."""
+    """The content of a calibration file without the columns, which the library does not know."""
     text = path_or_text.read_text() if isinstance(path_or_text, Path) else path_or_text
     document = json.loads(text)
     return {key: value for key, value in document.items() if key not in ("columns", "digests")}
@@ -415,7 +415,7 @@ def test_a_process_that_is_asked_to_end_leaves_nothing_behind(by, many_rows):
 
 @contextmanager
 def files_of_at_most(n_bytes):
-    """What this process writes meets the limit that a system sets for a file."""
+    """The files of this process are limited in size by the system."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
     try:

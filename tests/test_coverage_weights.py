@@ -33,7 +33,7 @@ def graded(n_rows, n_classes, seed=0, spread=0.9):
 
 
 def covered(proba, y, result, growth="frontier"):
-    """What a controller with these weights comes to on the rows that it is calibrated with."""
+    """The result of a controller with these weights on its calibration rows."""
     controller = RiskController(result.loss, result.alpha, growth, result.classes).calibrate(proba, y)
     return controller, controller.predict_set(proba)
 

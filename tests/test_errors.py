@@ -1,4 +1,4 @@
-"""What bad input gets: an error that says what is wrong, where, and what to do."""
+"""Bad input raises an error that says what is wrong, where, and what to do."""
 
 import copy
 import json

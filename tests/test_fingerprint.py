@@ -1,6 +1,6 @@
 """Equal calibration data have one fingerprint, whatever their layout and device; any other data another.
 
-What it is follows from its definition: a BLAKE3 digest of a header and of two digests.
+The fingerprint follows its definition: a BLAKE3 digest of a header and of two digests.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What wrong options and wrong rows get: what is wrong, where, and what to do."""
+"""Errors about wrong options and rows say what is wrong, where, and what to do."""
 
 import hashlib
 import json

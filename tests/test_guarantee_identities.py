@@ -1,4 +1,4 @@
-"""What has to be equal: options that say nothing change nothing, and parts are calibrated as if alone."""
+"""Identities: options without an effect change nothing, and parts are calibrated as if they were alone."""
 
 import math
 from fractions import Fraction

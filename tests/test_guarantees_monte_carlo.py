@@ -515,7 +515,7 @@ def test_a_slightly_larger_budget_would_be_caught(setting):
 
 @named(IGNORED)
 def test_rows_that_are_taken_for_exchangeable_break_the_promise(setting):
-    """What clusters and shifts are for: the same rows without them."""
+    """The same rows without clusters and shifts, to show why these options are needed."""
     at_alpha, _ = risks_over_draws(setting)
     expected, error = mean_and_error(*at_alpha)
     assert (expected > setting.alpha + 3 * error).all()

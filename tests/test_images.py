@@ -1,4 +1,4 @@
-"""Loaders of image sets: what they take, what they leave out and say so, what they refuse."""
+"""Loaders of image sets: images that they read, skip with a warning, or refuse."""
 
 import io
 import os

@@ -967,7 +967,7 @@ def test_bets_are_the_same_in_every_variant(kernels):
 
 
 def in_new_process(code, **environment):
-    """What a new process prints, and what it warns of."""
+    """The output and the warnings of a new process."""
     there = {name: value for name, value in os.environ.items() if name != library.FORCED} | environment
     done = subprocess.run([sys.executable, "-c", code], env=there, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

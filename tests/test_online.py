@@ -196,7 +196,7 @@ class Certain:
         self.controller.predict_set(np.eye(len(self.controller.classes_))[[self.right] * n])
 
     def in_turn(self, label, full):
-        """Hand out one row and settle it with this label, until sets are full or are no longer so."""
+        """Predict one row and settle it with this label, until sets become full or stop being full."""
         while self.sets_are_full() != full:
             self.hand_out(1)
             self.controller.update([label], [self.controller.n_rows_ - 1])

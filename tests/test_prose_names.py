@@ -1,4 +1,4 @@
-"""What pages, docstrings and examples only mention exists: names, parameters, commands, options, files.
+"""Everything that pages, docstrings and examples mention exists: names, parameters, commands, options, files.
 
 Code that pages show is tested by running it, and links within the site by its build. This is about code in
 the middle of a sentence and links of files that are read in the repository.

@@ -1,4 +1,4 @@
-"""The report's page in a real browser: what it shows at each alpha is what the library says."""
+"""The page of the report in a real browser shows the numbers of the library at each alpha."""
 
 import copy
 import itertools
@@ -890,7 +890,7 @@ def test_the_same_summary_gives_the_same_page_and_stays_as_it_was(grades):
 
 
 def test_the_page_is_small_enough_for_a_mail(grades):
-    """What draws charts is 4.5 MB; packed it leaves the page at half of that."""
+    """The script for charts has 4.5 MB; with compression, the page has half of this."""
     assert len(render(grades.summary).encode()) < 2_500_000
 
 

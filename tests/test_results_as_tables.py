@@ -1,4 +1,4 @@
-"""What functions return shows as a table in notebooks, and converts to data frames without losing names."""
+"""Results are tables in notebooks, and convert to data frames without losing names."""
 
 import pickle
 import xml.etree.ElementTree as ET

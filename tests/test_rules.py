@@ -1,4 +1,4 @@
-"""``python -m reproduction.rules`` as people run it: what it prints, what it writes, what it refuses."""
+"""``python -m reproduction.rules`` as people run it: its output, its files and its errors."""
 
 import errno
 import json

@@ -1,8 +1,8 @@
 """Every snippet of the README and the documentation runs, in order, in one session a page.
 
 Sybil finds and runs them. Its plugin for pytest is not used: it makes a test of each snippet, which parallel
-runs would give to different processes, each without the names of the snippets before. What a page says that a
-snippet prints is what it prints; ``python -m docs.outputs`` writes it.
+runs would give to different processes, each without the names of the snippets before. The output in a page is
+what its snippet prints; ``python -m docs.outputs`` writes it.
 """
 
 import re
