@@ -139,7 +139,7 @@ def said(controller: orisk.RiskController, proba: np.ndarray, labels: np.ndarray
 
 
 def alarms(seed: int) -> list[str]:
-    """Return what is said of the scores of one data set, and what is said wrongly of its sets."""
+    """Return the warnings about the scores of one data set, and the wrong ones about its sets."""
     data = healthy(seed)
     controller = orisk.RiskController(orisk.WeightedLoss(weights(seed, data.n_classes)), alpha=ALPHA)
     texts = said(controller, *data.rows(seed))
@@ -151,7 +151,7 @@ def alarms(seed: int) -> list[str]:
 
 
 def untrue(text: str, seed: int, data: Healthy, controller: orisk.RiskController) -> list[str]:
-    """Return what is said of sets and not true of the population."""
+    """Return the warnings about sets that are not true of the population."""
     proba, labels = data.population(seed)
     plain = orisk.RiskController(alpha=ALPHA, check=False).calibrate(*data.rows(seed))
     n = np.bincount(labels, minlength=data.n_classes)

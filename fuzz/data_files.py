@@ -72,7 +72,7 @@ def check(case: dict[str, Any]) -> None:
 
 
 def _require_valid(name: str, kind: str) -> None:
-    """What a command read, Arrow must find whole too."""
+    """If a command could read a file, Arrow must accept it too."""
     if kind in ("arrow", "stream"):
         opened = pa.ipc.open_file if kind == "arrow" else pa.ipc.open_stream
         try:
