@@ -672,7 +672,7 @@ def test_wrong_options_are_errors_before_anything_is_computed(counted):
         ),
         (
             lambda: coins.predict_set(unknown, random_state=1),
-            r"Each row has a coin .* call compute_chunk_sizes\(\)",
+            r"Randomized sets need the number of each row.* call compute_chunk_sizes\(\)",
         ),
         (lambda: grouped.predict_set(source), "predictions need groups="),
         (lambda: grouped.predict_set(source, groups=y), "groups must be a dask collection"),

@@ -76,7 +76,7 @@ class Partitions(NamedTuple):
         """Return the number of the first row of each partition."""
         if None in self.lengths:
             raise ValueError(
-                "Each row has a coin of its own, by its number, but the lengths of the partitions are "
+                "Randomized sets need the number of each row, but the lengths of the partitions are "
                 "unknown; call compute_chunk_sizes(), or to_dask_array(lengths=True) of a frame."
             )
         return [0, *accumulate(length or 0 for length in self.lengths)][:-1]
