@@ -20,6 +20,7 @@ from ordinalrisk.files.atomic import replacing
 from ordinalrisk.growth.kernels.cpu import N_THREADS
 
 from . import files, pictures, scale
+from .field import run as field
 from .gpu import CLASSES, measure_gpu, why_not
 from .latency import measure_cold_start, measure_latency
 from .marks import Findings, all_marks
@@ -45,7 +46,7 @@ def main() -> None:
         seconds_each=0.25 if arguments.quick else 3,
     )
     findings: Findings = {"machine": _machine(), "limits": vars(limits), "quick": arguments.quick, "took": {}}
-    if set(arguments.section) < set(SECTIONS):
+    if not set(SECTIONS) <= set(arguments.section):
         findings = _earlier(arguments.out, findings) | findings
     columns = (TextColumn("{task.description:<48}"), BarColumn(16), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
@@ -167,6 +168,19 @@ def _scale(arguments: argparse.Namespace, limits: Limits, progress: Progress) ->
     return {"scale": found}
 
 
+def _field(arguments: argparse.Namespace, limits: Limits, progress: Progress) -> Findings:
+    ready, left_out = field.pairs(quick=arguments.quick)
+    bar = progress.add_task("Real targets", total=len(ready))
+    cells = []
+    for target, model in ready:
+        progress.update(bar, description=f"{target.name}, {model}")
+        cells += field.measure(target, model, field.splits(arguments.quick))
+        progress.advance(bar)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    field.save(cells, field.splits(arguments.quick), arguments.out / "field.json")
+    return {"field_left_out": left_out} if left_out else {}
+
+
 _RUN = {
     "speed": _speed,
     "variants": _variants,
@@ -175,12 +189,19 @@ _RUN = {
     "files": _files,
     "scale": _scale,
     "gpu": _gpu,
+    "field": _field,
 }
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--section", nargs="+", choices=SECTIONS, default=SECTIONS, help="what to run")
+    parser.add_argument(
+        "--section",
+        nargs="+",
+        choices=(*SECTIONS, "field"),
+        default=SECTIONS,
+        help="what to run; only if named: field",
+    )
     parser.add_argument("--quick", action="store_true", help="fewer rows, classes and repeats")
     parser.add_argument("--rows", type=int, nargs="+", help="default: 10^4 .. 10^7")
     parser.add_argument("--classes", type=int, nargs="+", help="default: 5 10 20 100")

@@ -12,33 +12,37 @@ HALVINGS = 40
 
 
 class ShortestWindows:
-    """The largest lambda found by bisection whose calibration loss is within the budget."""
+    """Windows at the largest lambda found by bisection whose calibration loss is within the budget."""
 
     def __init__(self, alpha: float) -> None:
         self.alpha = alpha
 
     def calibrate(self, proba: np.ndarray, y: np.ndarray) -> None:
-        windows = _best_windows(proba)
-        safe, unsafe = 0.0, 1.0
-        for _ in range(HALVINGS):
-            middle = (safe + unsafe) / 2
-            lower, upper = _ends(windows, middle)
-            missed = np.count_nonzero((y < lower) | (y > upper))
-            if missed + 1 <= self.alpha * (len(y) + 1):
-                safe = middle
-            else:
-                unsafe = middle
-        self.lam = safe
+        self.lam = widest_safe(best_windows(proba), y, self.alpha)
 
     def predict(self, proba: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return _ends(_best_windows(proba), self.lam)
+        return window_ends(best_windows(proba), self.lam)
 
     def mask(self, ends: tuple[np.ndarray, np.ndarray], K: int) -> np.ndarray:
         lower, upper = ends
         return (lower[:, None] <= np.arange(K)) & (np.arange(K) <= upper[:, None])
 
 
-def _best_windows(proba: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def widest_safe(windows: tuple[np.ndarray, np.ndarray], y: np.ndarray, alpha: float) -> float:
+    """The largest lambda found whose misses, and one more, are within the budget."""
+    safe, unsafe = 0.0, 1.0
+    for _ in range(HALVINGS):
+        middle = (safe + unsafe) / 2
+        lower, upper = window_ends(windows, middle)
+        missed = np.count_nonzero((y < lower) | (y > upper))
+        if missed + 1 <= alpha * (len(y) + 1):
+            safe = middle
+        else:
+            unsafe = middle
+    return safe
+
+
+def best_windows(proba: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For each row and length the largest probability of a window, and where that window starts."""
     n, K = proba.shape
     below = np.zeros((n, K + 1))
@@ -51,7 +55,7 @@ def _best_windows(proba: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mass, start
 
 
-def _ends(windows: tuple[np.ndarray, np.ndarray], lam: float) -> tuple[np.ndarray, np.ndarray]:
+def window_ends(windows: tuple[np.ndarray, np.ndarray], lam: float) -> tuple[np.ndarray, np.ndarray]:
     mass, start = windows
     enough = mass >= 1 - lam
     enough[:, -1] = True  # the full scale, whatever the rounding of its sum
