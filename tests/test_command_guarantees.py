@@ -393,7 +393,10 @@ def test_options_without_a_theorem_are_refused_before_the_file_is_read(one, othe
             ["--alpha", "None=0.1,Mild=0.1,Severe=0.1", "--randomize"],
             "--per-class and --randomize can't be used together.",
         ),
-        (["--random-state", "1"], "--random-state is for --delta; give a --delta too."),
+        (
+            ["--random-state", "1"],
+            "--random-state is for --delta, --recalibrate and --growth auto; give one of them.",
+        ),
         (["--delta", "0.1", "--random-state", "-1"], "--random-state must be 0 or larger; got -1."),
     ],
 )

@@ -39,6 +39,7 @@ from ordinalrisk.evaluation.striking import StrikingRow, StrikingRows, TopRows
 from ordinalrisk.inputs.batch import Batch, Summary, SummaryGroup
 from ordinalrisk.inputs.random_rows import RandomRows, generator_at
 from ordinalrisk.inputs.scattered_rows import ScatteredRows
+from ordinalrisk.jobs.learning_job import AllRows
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.prediction.predictor import Predictor
 from ordinalrisk.report import ReportSummary
@@ -138,6 +139,12 @@ class Merged(NamedTuple):
     without_rows: bool = True  # whether there may be no rows
 
 
+def all_rows_found(promise, found):
+    rows = found.all()
+    names = [None if each is None else each.tolist() for each in (rows.groups, rows.clusters)]
+    return rows.proba.tolist(), rows.labels.tolist(), names
+
+
 def scattered_found(promise, found):
     drawn = found.drawn()
     return drawn.proba.tolist(), drawn.labels.tolist(), drawn.groups, drawn.clusters, found.whole
@@ -167,6 +174,7 @@ SUMMARIES = {
         lambda promise, found: [*map(np.ndarray.tolist, found.drawn())],
     ),
     ScatteredRows: Merged(lambda promise: ScatteredRows(7), scattered_found),
+    AllRows: Merged(lambda promise: AllRows(scores=True), all_rows_found),
     ScoreCounts: Merged(lambda promise: ScoreCounts(), lambda promise, found: found.counts.tolist()),
     Outcomes: Merged(outcomes, outcomes_found),
     SummaryGroup: Merged(

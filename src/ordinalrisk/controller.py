@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ordinalrisk.calibration.combinations import require_parts_suffice, require_theorem
 from ordinalrisk.calibration.guarantees import (
@@ -28,6 +30,9 @@ from ordinalrisk.inputs.scattered_rows import ScatteredRows
 from ordinalrisk.prediction import notebook_view
 from ordinalrisk.prediction.interval_set import IntervalSet
 from ordinalrisk.prediction.predictor import Predictor
+
+if TYPE_CHECKING:
+    from ordinalrisk.preparation.learning import Learned
 
 _PARAMETERS = tuple(field.name for field in fields(Spec))
 _CALL_INSTEAD = {
@@ -64,9 +69,11 @@ class RiskController:
         0.29 is 29/100. A mapping gives each class its own ``alpha`` and implies ``condition_on="label"``.
         With ``relative``, ``alpha`` is a share, between 0 and 1.
     growth : GrowthRule or str
-        How sets grow: a growth rule or its name, such as ``"frontier"`` or ``"paper"``. If the probabilities
-        are right, ``"frontier"`` has the smallest expected size of all sets that include the point label, at
-        the risks that it attains.
+        How sets grow: a growth rule or its name, such as ``"frontier"`` or ``"paper"``. With ``"auto"``,
+        :meth:`calibrate` chooses the rule and the point label with the smallest sets at this ``alpha``, on
+        rows that it sets apart; it keeps ``"frontier"`` unless another is clearly better. If the
+        probabilities are right, ``"frontier"`` has the smallest expected size of all sets that include the
+        point label, at the risks that it attains.
     classes : sequence, optional
         The labels in order. By default, the categories of an ordered categorical ``y``, else ``0 .. K-1``.
     delta : number, optional
@@ -123,6 +130,10 @@ class RiskController:
         calibration.
     calibration_ : Calibration
         Everything that predictions need.
+    rows_apart_, recalibrator_, growth_sizes_
+        What ``recalibrate`` and ``growth="auto"`` did: the positions of the rows that were set apart, the
+        fitted :class:`Recalibrator`, and the cross-validated mean size of the sets of each rule. Only after
+        such a calibration; they are not saved.
 
     Notes
     -----
@@ -211,6 +222,8 @@ class RiskController:
         class_ratios: Any = None,
         point_labels: Any = None,
         more_alphas: Sequence[Any] = (),
+        recalibrate: Any = None,
+        recalibration_rows: Any = None,
     ) -> RiskController:
         """Find the exact threshold on rows with known labels (paper, Eq. 3, without Algorithm 2).
 
@@ -240,6 +253,19 @@ class RiskController:
         more_alphas : sequence of number
             Other values of ``alpha`` to predict at later. Only dask collections need them in advance, because
             their risk curve is kept only near the thresholds.
+        recalibrate : str or Recalibrator, optional
+            Fit a map from the scores to better probabilities first: the method of a :class:`Recalibrator`,
+            such as ``"auto"``, or an unfitted one. ``proba`` may then be logits, or scores on another scale
+            than the labels. The map is fitted on rows that are set apart at random; the other rows calibrate,
+            so the guarantee is the same.
+        recalibration_rows : number or array-like, optional
+            The rows to set apart for ``recalibrate`` and for ``growth="auto"``: a share, a number, a mask or
+            positions, chosen without the labels. With ``clusters``, whole clusters, which a share or a number
+            counts. ``random_state`` is the seed of the draw. By default, as many as make the risk at most 3 %
+            smaller than it could be, that is ``B/(n - m + 1) - B/(n + 1) <= 0.03 alpha`` for ``m`` of ``n``
+            rows, but at most a quarter and at most 2,000. With groups or true classes, ``n`` is the mean
+            number of rows of each. If that leaves fewer than 30, the method warns and uses the scores as they
+            are.
 
         Returns
         -------
@@ -253,12 +279,26 @@ class RiskController:
         >>> RiskController(alpha=0.1).calibrate(proba, [1, 1, 2] + [0, 1, 2] * 6)
         RiskController(loss=WeightedLoss(), alpha=0.1, growth=FrontierGrowth(point='mode')): threshold inf ...
         """
-        spec, for_all = self.spec, {"class_ratios": class_ratios, "more_alphas": more_alphas}
+        spec, for_all = self._asked, {"class_ratios": class_ratios, "more_alphas": more_alphas}
         of_rows = {"groups": groups, "clusters": clusters, "sample_weight": sample_weight}
         options = of_rows | {"class_ratios": class_ratios}
         used = [name for name, values in options.items() if values is not None]
         require_theorem([*spec.options, *used])
+        asked, learned = spec, None
+        if spec.is_open(recalibrate, recalibration_rows) and not is_dask(proba):
+            from ordinalrisk.preparation.learning import learned_apart
+
+            learned = learned_apart(
+                spec, proba, y, recalibrate, recalibration_rows, groups=groups, clusters=clusters
+            )
+            spec = learned.spec
         if is_dask(proba):
+            spec.require_growth()
+            if recalibrate is not None:
+                raise ValueError(
+                    "recalibrate can't be used with dask collections; fit a Recalibrator on some rows and "
+                    "pass it as RiskController(recalibration=...)."
+                )
             from ordinalrisk.execution.dask.collections import calibrate_collections
 
             require_parts_suffice([*spec.options, *used])
@@ -267,8 +307,11 @@ class RiskController:
             )
         else:
             batch, classes = labelled_rows(spec, spec.classes, proba, y, **of_rows, point_labels=point_labels)
+            if learned is not None and learned.apart is not None:
+                batch = batch.some(np.flatnonzero(~learned.apart))
             calibrated = calibrate(spec, classes, [InMemory([batch])], check=self.check, **for_all)
-        return self._use(spec, *calibrated, stacklevel=1 + level_of_caller())
+        self._use(spec, *calibrated, stacklevel=1 + level_of_caller())
+        return self._remember(asked, learned)
 
     def calibrate_batches(self, batches: Iterable[Any], *, class_ratios: Any = None) -> RiskController:
         """Find the exact threshold on rows that come in batches, without keeping their probabilities.
@@ -296,7 +339,8 @@ class RiskController:
         >>> RiskController(alpha=0.05).calibrate_batches(batches)
         RiskController(loss=WeightedLoss(), ...): threshold 0.3 from 42 rows
         """
-        spec = self.spec
+        spec = self._asked
+        spec.require_growth()
         used, classes, rows = labelled_batches(spec, batches)
         require_theorem([*spec.options, *used, *([] if class_ratios is None else ["class_ratios"])])
         source = [InMemory(rows)]
@@ -324,6 +368,18 @@ class RiskController:
         self.risk_curve_ = strata.named([part.curve for part in strata.parts], classes)
         self.threshold_ = strata.named(thresholds.values, classes)
         return self
+
+    def _remember(self, asked: Spec, learned: Learned | None) -> RiskController:
+        """Keep what was learned on rows set apart; another calibration starts from what was asked for."""
+        if learned is not None:
+            self._open_spec = asked
+            self.recalibrator_, self.growth_sizes_ = learned.recalibrator, learned.growth_sizes
+            self.rows_apart_ = None if learned.apart is None else np.flatnonzero(learned.apart)
+        return self
+
+    @property
+    def _asked(self) -> Spec:
+        return self.__dict__.get("_open_spec") or self.spec
 
     def predict_set(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ from ordinalrisk.calibration.guarantees import Guarantee
 from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.controller import RiskController
 from ordinalrisk.inputs.arrays import to_numpy
+from ordinalrisk.inputs.batch import Batch
 from ordinalrisk.inputs.labels import Classes, as_classes, class_indices, ordered_categories, resolve_classes
 from ordinalrisk.inputs.row_index import require_same_rows, row_index
 from ordinalrisk.inputs.row_names import RowNames
@@ -28,6 +30,7 @@ from ordinalrisk.inputs.training import (
     warn_of_absent_classes,
 )
 from ordinalrisk.prediction.interval_set import IntervalSet
+from ordinalrisk.preparation.learning import fitted
 from ordinalrisk.recalibration.recalibrator import Recalibrator, recalibrator_of
 from ordinalrisk.splitting import held_out_and_training, split_folds
 
@@ -48,7 +51,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     estimator : classifier
         A classifier with ``predict_proba``.
     loss, alpha, growth
-        As for :class:`RiskController`.
+        As for :class:`RiskController`. With ``growth="auto"``, :meth:`fit` chooses on out-of-fold predictions
+        of the training rows.
     classes : sequence, optional
         The labels in order. By default, the categories of an ordered pandas categorical or polars Enum ``y``,
         else the sorted labels of ``y``. A class that the estimator was not trained on gets probability 0.
@@ -60,8 +64,9 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         The map from the model's probabilities to better ones: the method of a :class:`Recalibrator`, such as
         ``"auto"``, or an unfitted one. :meth:`fit` fits the map on out-of-fold predictions of the training
         rows: the estimator is trained five more times, each time without a fifth of them. Clusters are kept
-        whole. This costs no calibration row, and the guarantee is the same. None leaves the probabilities as
-        they are.
+        whole. This costs no calibration row, and the guarantee is the same. With a ``FrozenEstimator``, some
+        of the rows are set apart instead, as :meth:`RiskController.calibrate` does. None leaves the
+        probabilities as they are.
     calibration_size : float or int
         The share or the number of rows that :meth:`fit` holds out for calibration. With ``clusters``, it
         counts clusters.
@@ -79,6 +84,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         The calibrated controller.
     recalibrator_ : Recalibrator or None
         The fitted map, with what was compared to choose it.
+    growth_sizes_ : dict or None
+        With ``growth="auto"``: the mean size of the sets of each rule that was compared.
     classes_ : array
         The labels, sorted: scikit-learn's scorers expect the columns of :meth:`predict_proba` in this order.
         The order on the scale is ``controller_.classes_``.
@@ -109,6 +116,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     estimator_: Any
     controller_: RiskController
     recalibrator_: Recalibrator | None
+    growth_sizes_: Mapping[str, float] | None
     classes_: Classes
 
     def __init__(
@@ -215,11 +223,14 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         warn_of_absent_classes(controller.classes, indices, train, held_out)
         if _routing_enabled():
             fit_params = process_routing(self, "fit", **fit_params)["estimator"]["fit"]
-        if recalibrator is not None:
+        sizes = None
+        if recalibrator is not None or controller.spec.growth_is_open:
             of_training = None if clusters is None else _safe_indexing(indexable(clusters)[0], train)
             proba = self._out_of_fold(X, y, train, of_training, controller.classes, random, fit_params)
-            recalibrator.fit(proba, y[train], clusters=of_training)
-            controller.recalibration = recalibrator.recalibration_
+            rows = Batch(proba, indices[train], clusters=of_training)
+            learned = fitted(controller.spec, controller.classes, rows, recalibrator)
+            controller.recalibration, controller.growth = learned.spec.recalibration, learned.spec.growth
+            sizes = learned.growth_sizes
         estimator = self._trained(X, y, train, fit_params)
         of_rows = {
             name: _safe_indexing(indexable(values)[0], held_out)
@@ -227,7 +238,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             if values is not None
         }
         self._calibrate(estimator, controller, _safe_indexing(X, held_out), y[held_out], **of_rows)
-        self.recalibrator_ = recalibrator
+        self.recalibrator_, self.growth_sizes_ = recalibrator, sizes
         return self
 
     def calibrate(
@@ -242,7 +253,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ) -> Self:
         """Calibrate a trained model on all the given rows.
 
-        A map that :meth:`fit` fitted stays as it is.
+        A map that :meth:`fit` fitted and a growth rule that it chose stay as they are.
 
         Parameters
         ----------
@@ -269,11 +280,6 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """
         if isinstance(self.estimator, FrozenEstimator):
             estimator = self.estimator
-            if self.recalibrate is not None:
-                raise ValueError(
-                    "recalibrate needs predictions of training rows, and a FrozenEstimator is not trained; "
-                    "fit a Recalibrator on other rows and pass it as RiskController(recalibration=...)."
-                )
             check_is_fitted(estimator.estimator)
             require_probabilities(estimator.estimator)
             classes = np.asarray(estimator.classes_)
@@ -287,11 +293,20 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         controller = self._controller(
             classes if order is None else order, check_random_state(self.random_state)
         )
-        if not isinstance(self.estimator, FrozenEstimator):
-            controller.recalibration = self.controller_.recalibration
+        recalibrate = {"recalibrate": self.recalibrate}
+        if not isinstance(self.estimator, FrozenEstimator):  # what was learned in training stays
+            controller.recalibration, controller.growth = (
+                self.controller_.recalibration,
+                self.controller_.growth,
+            )
+            recalibrate = {}
         labels, of_rows = column_or_1d(to_numpy(y, "y"), warn=True), {"groups": groups, "clusters": clusters}
         weights = {"sample_weight": sample_weight, "class_ratios": class_ratios}
-        return self._calibrate(estimator, controller, X, labels, **of_rows, **weights)
+        self._calibrate(estimator, controller, X, labels, **of_rows, **weights, **recalibrate)
+        if recalibrate:
+            self.recalibrator_ = getattr(controller, "recalibrator_", None)
+            self.growth_sizes_ = getattr(controller, "growth_sizes_", None)
+        return self
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict one label for each row with the estimator.

@@ -33,6 +33,8 @@ from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.losses.kinds import IntervalLoss, as_loss
 from ordinalrisk.recalibration.applying import checked_recalibration
 
+AUTO = "auto"
+"""The name of a growth rule that is still to be chosen."""
 OPTIONS = ("delta", "condition_on", "randomize", "relative", "pool_classes", "exempt_classes")
 
 
@@ -69,7 +71,7 @@ class Spec:
             "alpha": {label: as_number(risk, f"alpha of {label!r}") for label, risk in alpha.items()}
             if by_label
             else as_number(alpha, "alpha"),
-            "growth": as_growth(self.growth),
+            "growth": AUTO if self.growth_is_open else as_growth(self.growth),
             "delta": None if delta is None else as_number(delta, "delta"),
             "condition_on": "label" if by_label else self.condition_on,
             "random_state": None if seed is None else checked_seed(seed),
@@ -97,6 +99,29 @@ class Spec:
         if self.delta is None:
             return Expectation(measure)
         return HighProbability(as_fraction(self.delta), self.confidence_bound, measure)
+
+    @property
+    def growth_is_open(self) -> bool:
+        """Whether the growth rule is still to be chosen."""
+        return isinstance(self.growth, str) and self.growth == AUTO
+
+    def is_open(self, recalibrate: Any, recalibration_rows: Any) -> bool:
+        """Return whether there is something to learn before calibrating."""
+        if recalibrate is not None and self.recalibration is not None:
+            raise ValueError("recalibrate fits a map, but recalibration is a fitted one; give one of them.")
+        if recalibrate is None and not self.growth_is_open and recalibration_rows is not None:
+            raise ValueError(
+                'recalibration_rows are to fit a map or to choose the growth rule; add recalibrate="auto" or '
+                'growth="auto".'
+            )
+        return recalibrate is not None or self.growth_is_open
+
+    def require_growth(self) -> None:
+        if self.growth_is_open:
+            raise ValueError(
+                'growth="auto" is chosen on rows that are set apart, which RiskController.calibrate does for '
+                "arrays in memory and jobs.calibrate for files; name a rule, such as 'frontier'."
+            )
 
     @property
     def options(self) -> list[str]:

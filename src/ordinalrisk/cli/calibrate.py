@@ -55,7 +55,7 @@ def calibrate(
     natural_units: Annotated[
         bool, typer.Option("--natural-units", help="Do not divide the loss by its largest value.")
     ] = False,
-    growth: Annotated[str, typer.Option(metavar="RULE", help="{growths}.")] = "frontier",
+    growth: Annotated[str, typer.Option(metavar="RULE", help="{growths}, or auto.")] = "frontier",
     point: Annotated[
         str | None, typer.Option(metavar="RULE", help="Label that sets grow from: mode, bayes or median.")
     ] = None,
@@ -105,10 +105,21 @@ def calibrate(
         bool,
         typer.Option("--relative", help="Make alpha a share of the largest possible loss."),
     ] = False,
+    recalibrate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METHOD", help="Fit a map to better probabilities on rows set apart: auto, {maps}."
+        ),
+    ] = None,
+    recalibration_rows: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="With --recalibrate or --growth auto: number or share of these rows."),
+    ] = None,
     random_state: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="With --delta: seed of the betting bound's shuffle, for rows in random order."
+            metavar="N",
+            help="Seed of the rows set apart, and of the betting bound's shuffle, for rows in random order.",
         ),
     ] = None,
     no_check: Annotated[
@@ -141,6 +152,8 @@ def calibrate(
       ordinalrisk calibrate scores.arrow --loss costs.csv --alpha 0.1 -o cal.json
       ordinalrisk calibrate scores.parquet --alpha 0.1 --delta 0.1 \\
           --group hospital --cluster-col patient -o cal.json
+      ordinalrisk calibrate judge.csv --scores p1,p2,p3,p4,p5 \\
+          --classes 0,1,2,3,4,5,6 --recalibrate auto --alpha 0.1 -o cal.json
       ordinalrisk calibrate 's3://bucket/scores/*.parquet' --alpha 0.05 \\
           --cluster tcp://10.0.0.1:8786 --more-alphas 0.01,0.1 -o cal.json
     """  # noqa: D301
@@ -151,6 +164,8 @@ def calibrate(
         terminal.fail("--more-alphas is only for --cluster; otherwise every alpha is available anyway.")
     if sign is not None:
         options.require_private_key(sign, written)
+    from ordinalrisk.calibration.spec import AUTO
+
     per_class = per_class or options.is_by_class(alpha)
     used = {
         "delta": delta is not None,
@@ -168,7 +183,8 @@ def calibrate(
         terminal.fail("--pool-classes chooses the pools by the numbers of rows; leave it out, or --pool.")
     with terminal.bad_data_is_one_line(), _in_options():
         require_theorem(name for name, is_used in used.items() if is_used)
-        confidence = _confidence(delta, confidence_bound, random_state)
+        learns = recalibrate is not None or growth == AUTO
+        confidence = _confidence(delta, confidence_bound, random_state, learns)
 
     from ordinalrisk import jobs
     from ordinalrisk.controller import RiskController
@@ -193,8 +209,12 @@ def calibrate(
 
     console = terminal.printer(to_error=out == "-")
     with terminal.noting_warnings(console), row_files.working_on(places, "Calibrating", cluster) as progress:
-        rule = as_growth(growth) if point is None else GROWTH_RULES[as_growth(growth).name](point)
-        if rule.point == "given":
+        if growth == AUTO and point is not None:
+            terminal.fail("--growth auto chooses the point label too; leave --point out.")
+        rule: Any = growth if growth == AUTO else as_growth(growth)
+        if point is not None:
+            rule = GROWTH_RULES[rule.name](point)
+        if growth != AUTO and rule.point == "given":
             terminal.fail("--point given: point labels can't be given in a file.")
         with _in_options():
             calibrated = jobs.calibrate(
@@ -210,6 +230,8 @@ def calibrate(
                 weight=weight_col,
                 class_ratios=options.numbers(class_ratios, "--class-ratios"),
                 more_alphas=options.numbers(more_alphas, "--more-alphas") or [],
+                recalibrate=recalibrate,
+                recalibration_rows=_rows_apart(recalibration_rows),
                 input_format=input_format,
                 delimiter=options.delimiter_of(delimiter),
                 decimal=decimal,
@@ -223,6 +245,8 @@ def calibrate(
     terminal.print_sentences(console, [calibrated.loss.in_words(names)])
     console.print(str(calibrated.guarantee()))
     _print_thresholds(console, calibrated)
+    if learns:
+        terminal.print_sentences(console, _learned(calibrated))
     if (seed := calibrated.shuffle_seed_) is not None:
         terminal.print_sentences(
             console,
@@ -232,18 +256,41 @@ def calibrate(
     console.print(f"Wrote {'standard output' if out == '-' else written}{signature}")
 
 
-def _confidence(delta: str | None, bound: str, random_state: int | None) -> dict[str, Any]:
+def _rows_apart(text: str | None) -> Any:
+    """Return a number of rows, or a share."""
+    if text is None:
+        return None
+    return options.number(text, "--recalibration-rows")
+
+
+def _learned(calibrated: RiskController) -> list[str]:
+    """Say what was learned on the rows that were set apart."""
+    if calibrated.rows_apart_ is None or not len(calibrated.rows_apart_):
+        return []
+    found = [f"{len(calibrated.rows_apart_):,} rows were set apart; they calibrate nothing."]
+    if (fitted := calibrated.recalibrator_) is not None:
+        found.append(f"The map of the scores is {fitted.method_!r}.")
+        if fitted.gain_ > 0:
+            found.append(f"It improves the mean log score of a row by {fitted.gain_:.3g}.")
+    if calibrated.growth_sizes_ is not None:
+        sizes = ", ".join(f"{name} {size:.3f}" for name, size in calibrated.growth_sizes_.items())
+        rule = calibrated.growth
+        found.append(f"The growth rule is {rule.name} (point {rule.point}); mean size of the sets: {sizes}.")
+    return found
+
+
+def _confidence(delta: str | None, bound: str, random_state: int | None, learns: bool) -> dict[str, Any]:
     """Check the parameters of a guarantee with probability 1 - delta; return none without delta."""
     from ordinalrisk.calibration.confidence_bounds import checked_bound, checked_delta
 
+    if random_state is not None and random_state < 0:
+        terminal.fail(f"--random-state must be 0 or larger; got {random_state}.")
     if delta is None:
         if bound != "auto":
             terminal.fail(f"--confidence-bound {bound} is for --delta; give a --delta too.")
-        if random_state is not None:
-            terminal.fail("--random-state is for --delta; give a --delta too.")
-        return {}
-    if random_state is not None and random_state < 0:
-        terminal.fail(f"--random-state must be 0 or larger; got {random_state}.")
+        if random_state is not None and not learns:
+            terminal.fail("--random-state is for --delta, --recalibrate and --growth auto; give one of them.")
+        return {"random_state": random_state}
     risk = options.number(delta, "--delta")
     checked_delta(risk)
     if bound != "auto":

@@ -17,6 +17,8 @@ IN_OPTIONS = {
     "more_alphas": "--more-alphas",
     "pool_classes": "--pool-classes",
     "exempt_classes": "--exempt-class",
+    "recalibrate": "--recalibrate",
+    "recalibration_rows": "--recalibration-rows",
 }
 """Parameters of a controller, and their options."""
 _OF_FILES = {"cluster": "--cluster-col", "weight": "--weight-col", "exempt_classes": "--exempt-class"}
@@ -74,6 +76,7 @@ def in_options(error: ValueError) -> str:
     """
     text = " ".join(str(error).split())
     text = re.sub(r"\b(relative|randomize|pool_classes)=True\b", r"\1", text)
+    text = re.sub("(recalibrate|growth)=[\"']auto[\"']", r"--\1 auto", text)
     text = re.sub("condition_on=[\"']label[\"']", "condition_on", text)
     text = re.sub("confidence_bound=[\"']([a-z_]+)[\"']", r"confidence_bound \1", text)
     return re.sub(rf"(?<!-)\b({'|'.join(IN_OPTIONS)})\b", lambda match: IN_OPTIONS[match[1]], text)

@@ -134,13 +134,14 @@ class Command(TyperCommand):
 
 
 def with_names(text: str) -> str:
-    """Fill ``{growths}``, ``{losses}`` and ``{bounds}`` in a help text with the names in the library."""
+    """Fill ``{growths}``, ``{losses}``, ``{bounds}`` and ``{maps}`` in a help text with the known names."""
     if "{" not in text:
         return text
     from ordinalrisk.calibration.confidence_bounds import BOUNDS
     from ordinalrisk.growth.rules import GROWTH_RULES
+    from ordinalrisk.recalibration.choosing import METHODS
 
-    lists = {"growths": GROWTH_RULES, "losses": _loss_names(), "bounds": BOUNDS}
+    lists = {"growths": GROWTH_RULES, "losses": _loss_names(), "bounds": BOUNDS, "maps": METHODS}
     return text.format_map({name: ", ".join(names) for name, names in lists.items()})
 
 

@@ -65,12 +65,21 @@ class ColumnFinder:
         self._source, self._asked, self._note = source, asked, note
         self._names: list[str] = source.schema.names
 
-    def to_calibrate(self, classes: Sequence[Any] | None) -> tuple[ScoreColumns, list[Any]]:
-        """Return the columns to calibrate with, and the classes in order."""
+    def to_calibrate(
+        self, classes: Sequence[Any] | None, *, maps_scores: bool = False
+    ) -> tuple[ScoreColumns, list[Any]]:
+        """Return the columns to calibrate with, and the classes in order.
+
+        If a map makes probabilities of scores, there can be another number of scores than of classes.
+        """
         roles = self._roles({}, ROLES)
         scores = self._scores(classes, roles)
         label = self._label(self._asked.label, [*scores.names, *roles.values()])
         columns = self._without_others(scores, label, roles)
+        if maps_scores and classes is not None and len(columns) != len(classes):
+            logits = not self._asked.rescale and self._are_logits(columns, self._asked.logits)
+            self._note(f"The scores are in the columns {listing(columns)}.")
+            return ScoreColumns(tuple(columns), label, logits, self._asked.rescale, **roles), [*classes]
         labels = self._classes(classes, columns, label)
         ordered = _in_class_order(columns, labels) if scores.listed else self._matched(columns, labels)
         if not scores.listed or classes is None:
@@ -85,10 +94,12 @@ class ColumnFinder:
         *,
         with_label: bool,
         needs: Collection[str] = (),
+        n_scores: int | None = None,
     ) -> ScoreColumns:
         """Return the columns that the user names, else those of the calibration.
 
-        The :data:`ROLES` in ``needs`` must have columns.
+        There are ``n_scores`` columns of scores if a map makes probabilities of them, else one for each
+        class. The :data:`ROLES` in ``needs`` must have columns.
         """
         asked = self._asked
         roles = self._roles({} if saved is None else saved.to_dict(), needs)
@@ -110,12 +121,16 @@ class ColumnFinder:
             scores = self._scores(classes, roles)
         label = self._label(label, [*scores.names, *roles.values()]) if with_label else label or ""
         columns = self._without_others(scores, label, roles)
-        if len(columns) != len(classes):
+        if len(columns) != (n_scores or len(classes)):
+            has = f"{len(classes)} classes, {listing(classes)}" if not n_scores else f"{n_scores} scores"
             raise self._error(
                 f"there are {len(columns)} columns of scores, {listing(columns)}, but the calibration has "
-                f"{len(classes)} classes, {listing(classes)}; name one for each with `scores`."
+                f"{has}; name one for each with `scores`."
             )
-        if scores.listed:
+        if n_scores not in (None, len(classes)):
+            if not scores.listed:
+                self._note(f"The scores are in the columns {listing(columns)}.")
+        elif scores.listed:
             _in_class_order(columns, classes)
         else:
             columns = self._matched(columns, classes)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,10 @@ from ordinalrisk.inputs.batch import Batch
 from ordinalrisk.inputs.column_roles import ScoreColumns
 from ordinalrisk.inputs.labels import as_classes, class_indices
 from ordinalrisk.inputs.probability_matrix import RowError, softmax_of_rows
+from ordinalrisk.recalibration.reading import as_scores
+
+if TYPE_CHECKING:
+    from ordinalrisk.recalibration.recalibration import Recalibration
 
 _REMEDIES = {
     "zeros": "All scores of the row are 0: leave it out.",
@@ -67,7 +71,11 @@ class FileRows:
         first: FirstFile | None = None,  # the file that this one must be like
         part: int = 0,
         first_row: int = 0,
+        recalibration: Recalibration | None = None,
     ) -> None:
+        self.recalibration = recalibration
+        self.only: NDArray[np.bool_] | None = None  # which rows of the file to yield, if not all
+        self.scores_are_raw = False  # whether to leave scores as they are, for a map to be fitted
         self.place, self.columns, self.keep = place, columns, list(keep)
         self.part, self.first_row = part, first_row
         self._classes = None if classes is None else as_classes(list(classes))
@@ -92,6 +100,11 @@ class FileRows:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "source"}
 
+    @property
+    def kind(self) -> str:
+        """What the scores are, for a map."""
+        return "logits" if self.columns.logits else "probabilities"
+
     def count_rows(self) -> int:
         if self.source.n_rows is not None:
             return self.source.n_rows
@@ -105,9 +118,15 @@ class FileRows:
         for read in self.source.batches(names, numbers=columns.scores):
             with self._naming(n_rows):
                 batch = self._batch(read, n_rows)
+                if self.only is not None and self.recalibration is None and not self.scores_are_raw:
+                    as_scores(
+                        batch.proba, "probabilities"
+                    )  # of all rows, so that an error has the right number
+            only = None if self.only is None else np.flatnonzero(self.only[n_rows : n_rows + read.num_rows])
             n_rows += read.num_rows
             self.share_read = self.source.share_read(n_rows)
-            yield batch
+            if only is None or len(only):
+                yield batch if only is None else batch.some(only)
         self.share_read = 1.0
 
     @contextmanager
@@ -184,6 +203,13 @@ class FileRows:
 
     def _matrix(self, read: pa.RecordBatch, n_before: int) -> NDArray[Any]:
         scores = _side_by_side([read.column(name) for name in self.columns.scores])
+        if self.recalibration is not None or self.scores_are_raw:
+            scores = _rescaled(scores) if self.columns.rescale else scores
+            if self.recalibration is not None:
+                mapped: NDArray[Any] = self.recalibration(scores)
+                return mapped
+            as_scores(scores, self.kind)  # raises an error that names the row, of all rows
+            return scores
         if not self.columns.logits:
             return _rescaled(scores) if self.columns.rescale else scores
         wrong = ~np.isfinite(scores)

@@ -6,8 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ordinalrisk.inputs.arrays import to_numpy
+from ordinalrisk.inputs.device import on_device
+
+_OF_ROWS = ("proba", "labels", "groups", "clusters", "sample_weight", "point_labels")
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,12 @@ class Batch:
     def __len__(self) -> int:
         return len(self.sets if self.proba is None else self.proba)
 
+    def some(self, places: NDArray[np.int64]) -> Batch:
+        """Return the rows at these places, which ascend."""
+        taken = {name: _taken(getattr(self, name), places) for name in _OF_ROWS}
+        columns = {name: column.take(places) for name, column in self.columns.items()}
+        return replace(self, columns=columns, **taken)
+
     @property
     def place(self) -> tuple[int, int]:
         """The position of the batch; batches sorted by it have their rows in order."""
@@ -39,6 +53,18 @@ class Batch:
         """The names of the row options that are set: groups, clusters, sample_weight."""
         names = ("groups", "clusters", "sample_weight")
         return [name for name in names if getattr(self, name) is not None]
+
+
+def _taken(values: Any, places: NDArray[np.int64]) -> Any:
+    if values is None:
+        return None
+    if on_device(values):
+        import torch
+
+        return values[torch.tensor(places, device=values.device)]
+    if isinstance(values, list | tuple):
+        return [values[place] for place in places.tolist()]
+    return to_numpy(values, "values")[places]
 
 
 @contextmanager

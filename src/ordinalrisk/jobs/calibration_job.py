@@ -38,6 +38,8 @@ def calibrate(
     weight: str | None = None,
     class_ratios: Any = None,
     more_alphas: Sequence[Any] = (),
+    recalibrate: Any = None,
+    recalibration_rows: Any = None,
     input_format: str | None = None,
     delimiter: str | None = None,
     decimal: str | None = None,
@@ -74,6 +76,9 @@ def calibrate(
         :meth:`ordinalrisk.RiskController.calibrate`.
     class_ratios, more_alphas
         As for :meth:`ordinalrisk.RiskController.calibrate`. Only Dask needs ``more_alphas`` in advance.
+    recalibrate, recalibration_rows
+        As for :meth:`ordinalrisk.RiskController.calibrate`, with the same rows set apart. For scores on
+        another scale, give ``classes`` too. Files are read more than once, so a pipe is refused.
     input_format : {"csv", "parquet", "arrow", "jsonl", "excel"}, optional
         By default inferred from the name, else from the first bytes.
     delimiter, decimal, sheet : str, optional
@@ -115,18 +120,28 @@ def calibrate(
         classes = None if controller.classes is None else as_classes(controller.classes).tolist()
     columns = {"groups": group, "clusters": cluster, "sample_weight": weight, "class_ratios": class_ratios}
     used = [name for name, column in columns.items() if column is not None]
-    with to_calibrate(
-        paths, asked, classes, Reading(input_format, dask, note, progress, delimiter, decimal, sheet)
-    ) as files:
+    reading = Reading(input_format, dask, note, progress, delimiter, decimal, sheet)
+    maps_scores = recalibrate is not None or (
+        isinstance(controller, RiskController) and controller.recalibration is not None
+    )
+    with to_calibrate(paths, asked, classes, reading, maps_scores=maps_scores) as files:
         made = controller if isinstance(controller, RiskController) else controller(files.classes)
         require_controller(made)
         require_no_point_labels(made)
         require_theorem([*made.spec.options, *used])
         if dask is not None:
             require_parts_suffice([*made.spec.options, *used])
+        spec, learned = made.spec, None
         with files.executor() as executor, _naming_files(files):
+            if spec.is_open(recalibrate, recalibration_rows):
+                from ordinalrisk.jobs.learning_job import learned_from_files
+
+                learned = learned_from_files(files, executor, spec, recalibrate, recalibration_rows)
+                spec = learned.spec
+            for part in files.parts:
+                part.recalibration, part.scores_are_raw = spec.recalibration, False
             calibration, rows = calibrate_parts(
-                made.spec,
+                spec,
                 as_classes(files.classes),
                 files.parts,
                 executor,
@@ -135,11 +150,12 @@ def calibrate(
                 columns=files.columns,
                 check=made.check,
             )
-    calibrated = RiskController.of(made.spec, calibration)
+    calibrated = RiskController.of(spec, calibration)
     calibrated.check = made.check
+    calibrated._remember(made.spec, learned)
     warn_of_tiny_groups(calibration, 2, ("group", "cluster"))
     warn_if_uncertified(calibrated._predictor.thresholds, stacklevel=2)
-    warn_of_findings(made.spec, calibrated._predictor, rows, stacklevel=2)
+    warn_of_findings(spec, calibrated._predictor, rows, stacklevel=2)
     return calibrated
 
 

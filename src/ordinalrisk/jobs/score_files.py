@@ -135,11 +135,18 @@ class ScoreFiles:
 
 @contextmanager
 def to_calibrate(
-    paths: Paths, asked: AskedColumns, classes: Sequence[Any] | None, reading: Reading
+    paths: Paths,
+    asked: AskedColumns,
+    classes: Sequence[Any] | None,
+    reading: Reading,
+    *,
+    maps_scores: bool = False,
 ) -> Iterator[ScoreFiles]:
     """Find the columns and the classes of files to calibrate with."""
     with _opened(paths, reading) as (places, source):
-        columns, labels = ColumnFinder(source, asked, reading.say).to_calibrate(classes)
+        columns, labels = ColumnFinder(source, asked, reading.say).to_calibrate(
+            classes, maps_scores=maps_scores
+        )
         _say_how(source, columns, reading)
         yield ScoreFiles(_parts(places, source, columns, labels), columns, labels, reading)
 
@@ -170,10 +177,22 @@ def as_calibrated(
     with _opened(paths, reading) as (places, source):
         finder = ColumnFinder(source, asked, reading.say)
         needs = [role for role, is_used in used.items() if is_used]
-        columns = finder.as_calibrated(controller.columns_, classes, with_label=labelled, needs=needs)
+        recalibration = calibration.recalibration
+        columns = finder.as_calibrated(
+            controller.columns_,
+            classes,
+            with_label=labelled,
+            needs=needs,
+            n_scores=None if recalibration is None else recalibration.n_scores,
+        )
         _say_how(source, columns, reading)
         labels = classes if labelled else None
-        options = {"keep": keep(finder, columns), "groups": groups, "unseen_groups": unseen_groups}
+        options: dict[str, Any] = {
+            "keep": keep(finder, columns),
+            "groups": groups,
+            "unseen_groups": unseen_groups,
+        }
+        options |= {"recalibration": recalibration}
         yield ScoreFiles(_parts(places, source, columns, labels, **options), columns, classes, reading)
 
 
@@ -217,7 +236,8 @@ def _parts(
 
 def require_no_point_labels(controller: RiskController) -> None:
     """Refuse a growth rule that needs the caller's point labels, which are in no column of a file."""
-    if controller.spec.growth.point == "given":
+    spec = controller.spec
+    if not spec.growth_is_open and spec.growth.point == "given":
         raise ValueError(
             'A job needs a growth rule that finds its own point labels; this one has point="given". Take '
             "another point, or pass arrays to RiskController.calibrate and predict_set."

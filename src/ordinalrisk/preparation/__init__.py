@@ -1,0 +1,4 @@
+"""Learn on rows set apart: the map of the scores and the growth rule, before a calibration.
+
+Which rows are set apart, and what is fitted or chosen on them, belong here. None is a calibration row.
+"""
