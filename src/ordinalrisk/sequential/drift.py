@@ -173,7 +173,8 @@ class ScoreDrift(Watch):
         Parameters
         ----------
         proba : array-like of shape (n, K)
-            Class probabilities, as for :meth:`RiskController.predict_set`.
+            Class probabilities, as for :meth:`RiskController.predict_set`. If the calibration recalibrates
+            scores, pass the recalibrated ones, ``controller.recalibration(scores)``.
 
         Returns
         -------
