@@ -7,6 +7,7 @@ the middle of a sentence and links of files that are read in the repository.
 import ast
 import inspect
 import re
+import shlex
 from collections import defaultdict
 from importlib import import_module
 from urllib.parse import urlsplit
@@ -38,6 +39,11 @@ OPTIONS = {
     for option in (*parameter.opts, *parameter.secondary_opts, "--help")
 }
 OF_OTHERS = {"--constraint", "--editable", "--numprocesses", "--fail-on-warning", "--check", "--strict"}
+WRONG_USE = typer.BadParameter.__base__
+SHOWN = re.compile(
+    r"(?m)(?:^(?: {4}| {6}|# {4}|(?:# *)?\$ )|`|\| )ordinalrisk ([a-z]+)\b((?:\\+\n#?|[^`\n#|])*)"
+)
+"""A command: in a block, in a sentence, or after a pipe."""
 TARGETS = {*re.findall(r"(?m)^([\w-]+):", (ROOT / "Makefile").read_text())}
 
 
@@ -97,12 +103,22 @@ def mistakes(text):
         yield from wrong_keywords(code)
         yield from {*re.findall(r"^--[a-z][\w-]*", code)} - OPTIONS - OF_OTHERS
         yield from {*re.findall(r"^make ([a-z]+)", code)} - TARGETS
-    for command, rest in re.findall(r"(?m)(?:^    |^\$ |`)ordinalrisk ([a-z]+)\b((?:\\\n|[^`\n#|])*)", text):
+    for command, rest in SHOWN.findall(text):
         if command not in COMMANDS:
             yield f"ordinalrisk {command}"
             continue
         known = {option for each in COMMANDS[command].params for option in (*each.opts, *each.secondary_opts)}
-        yield from {*re.findall(r"(?<=\s)--?[a-z][\w-]*", rest)} - known - {"--help"}
+        wrong = {*re.findall(r"(?<=\s)--?[a-z][\w-]*", rest)} - known - {"--help"}
+        yield from wrong or wrong_uses(command, re.sub(r"\\+\n#?", " ", rest))
+
+
+def wrong_uses(command, rest):
+    """Whether a whole command, which names a file, lacks an argument or an option that it needs."""
+    if re.match(r" (?!-)\S*[./]", rest):
+        try:
+            COMMANDS[command].make_context(command, shlex.split(rest))
+        except WRONG_USE as error:
+            yield error.format_message()
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=name_of)
@@ -134,6 +150,9 @@ def test_links_and_paths_lead_to_files(page):
         "`make fun`",
         "    ordinalrisk forecast new.csv",
         "    ordinalrisk calibrate scores.csv \\\n        --groups site",
+        "$ zcat scores.csv.gz | ordinalrisk predict cal.json - -o - --format csv",
+        "`ordinalrisk calibrate scores.xlsx -o cal.json`",
+        "`ordinalrisk predict cal.json -o sets.csv`",
     ],
 )
 def test_a_mistake_is_found(wrong):
