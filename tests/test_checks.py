@@ -454,6 +454,25 @@ def test_of_words_in_alphabetical_order_the_classes_come_first():
     assert said(lambda: RiskController(alpha=0.1, classes=meant).calibrate(PROBA, labels)) == []
 
 
+@pytest.mark.parametrize(
+    ("n", "n_wrong", "warned"), [(200, 1, True), (199, 0, False), (600, 3, True), (600, 4, False)]
+)
+def test_a_model_that_knows_its_rows_is_said(n, n_wrong, warned):
+    """As a random forest on its training rows: from 200 rows on, with at most 0.5 % wrong."""
+    proba = softmax(9 * np.eye(K)[Y[:n]])
+    proba[:n_wrong] = 1 / K  # the true class is most probable, but so are the others
+    texts = said(calibrated(proba, Y[:n]))
+    assert any("Was the model trained on these rows" in text for text in texts) == warned
+    assert not warned or f"in {n - n_wrong} of {n} calibration rows" in texts[0]
+    assert said(calibrated(proba, Y[:n], check=False)) == []
+
+
+def test_a_very_common_class_does_not_look_like_training_rows():
+    y = np.append(np.zeros(597, int), [1, 2, 3])
+    always_common = np.tile(softmax([np.arange(K)[::-1]]), (600, 1))
+    assert not any("trained" in text for text in said(calibrated(always_common, y)))
+
+
 def test_scores_without_skill_raise_no_alarm():
     shares = np.bincount(Y) / len(Y)
     assert said(calibrated(np.tile(shares, (len(Y), 1)), Y, alpha=0.3, condition_on=None)) == []

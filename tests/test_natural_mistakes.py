@@ -209,6 +209,14 @@ WRONG_SCALE = {
         lambda: calibrate((TOP_TWO + 1e-4) / (TOP_TWO + 1e-4).sum(axis=1, keepdims=True)),
         "the score of the true class is the smallest of the row, as for other classes there",
     ),
+    "predictions of the model as labels": (
+        lambda: calibrate(y=PROBA.argmax(axis=1)),
+        "in 600 of 600 calibration rows.*or are the labels its own predictions",
+    ),
+    "rows that the model was trained on": (
+        lambda: calibrate(softmax(9 * np.eye(K)[Y] + LOGITS), Y),
+        "in 600 of 600 calibration rows. Was the model trained on these rows",
+    ),
     "far too sure": (
         lambda: calibrate(CERTAIN_NOISE),
         "do follow the labels, but are far too sure of themselves or on another scale; recalibrate",
@@ -594,12 +602,8 @@ UNSEEN = {
         lambda: calibrate(softmax(PROBA)),
         "Scores that are too even are still no worse than the shares of the classes. Sets are wide then.",
     ),
-    "predictions of the model as labels": (
-        lambda: calibrate(y=PROBA.argmax(axis=1)),
-        "They look like the labels of a model that is always right.",
-    ),
-    "rows that the model was trained on": (
-        lambda: calibrate(softmax(4 * np.eye(K)[Y] + LOGITS), Y),
+    "rows that the model was trained on, if it did not learn them by heart": (
+        lambda: calibrate(softmax(2 * np.eye(K)[Y] + LOGITS), Y),
         "Scores that are too good look like those of a good model. `evaluate` finds it on new rows.",
     ),
     "rows of one patient without clusters": (

@@ -15,7 +15,7 @@ from ordinalrisk.calibration.warning_category import CalibrationWarning
 from ordinalrisk.checks.fit import ScoredRows
 from ordinalrisk.checks.groups import group_warnings
 from ordinalrisk.checks.missed_classes import class_warnings
-from ordinalrisk.checks.score_quality import score_warnings, tie_warnings
+from ordinalrisk.checks.score_quality import score_warnings, tie_warnings, training_warnings
 from ordinalrisk.inputs.batch import Batch
 from ordinalrisk.inputs.numbers import decimal_text
 from ordinalrisk.inputs.scattered_rows import ScatteredRows
@@ -44,10 +44,18 @@ def findings(spec: Spec, own: Predictor, sample: ScatteredRows) -> list[str]:
     alphas = spec.alphas(spec.alpha, calibration.classes, calibration.costs)
     affordable = max(alphas) * (_mean_stake(calibration, rows) if spec.relative else 1)
     unlike, ties = [*score_warnings(scored)], tie_warnings(scored, calibration.costs, affordable)
+    trained_on = training_warnings(scored)
     # with scores that do not fit the labels, what the sets miss follows from that, but not what weights do
     about_sets = class_warnings(spec, own, rows, sampled=not sample.whole, weights_only=bool(unlike))
     about_groups = group_warnings(rows)
-    return [*_alpha_warnings(spec, calibration, alphas), *about_groups, *unlike, *ties, *about_sets]
+    return [
+        *_alpha_warnings(spec, calibration, alphas),
+        *about_groups,
+        *unlike,
+        *trained_on,
+        *ties,
+        *about_sets,
+    ]
 
 
 def _mean_stake(calibration: Calibration, rows: Batch) -> Fraction:

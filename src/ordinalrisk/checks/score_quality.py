@@ -16,6 +16,9 @@ from ordinalrisk.display.text_table import listed
 from ordinalrisk.losses.cost_table import CostTable
 
 _FEWEST_ROWS = 20
+_FEWEST_SURE = 200
+_MOST_WRONG = 0.005  # of all rows
+_MOST_WRONG_BEYOND = 0.05  # of the rows that do not have the most common class
 _WORSE = 1.05  # less is harmless
 _GOOD = 0.6  # of the score of the label shares; below it, no other order is far better
 _FAR_BETTER = 0.7  # of the score of the order that was given
@@ -160,6 +163,26 @@ def _distance_from_shuffled(rows: ScoredRows) -> float:
     centred = of_each - of_row[:, None] - of_each.mean(axis=0) + of_row.mean()
     deviation = math.sqrt(float((centred**2).sum(axis=0) @ shares) / max(n - 1, 1) / n)
     return float(rows.scores.mean() - of_row.mean()) / deviation if deviation else 0.0
+
+
+def training_warnings(rows: ScoredRows) -> Iterator[str]:
+    """Warn if nearly every row has its true class as the only most probable one.
+
+    A model that always predicts a very common class is nearly always right too, so most rows of the other
+    classes must be right as well.
+    """
+    n, beyond = len(rows), len(rows) - int(rows.counts.max())
+    if n < _FEWEST_SURE:
+        return
+    own = rows.proba[np.arange(n), rows.labels]
+    n_wrong = np.count_nonzero((rows.proba >= own[:, None]).sum(axis=1) > 1)
+    if n_wrong <= _MOST_WRONG * n and n_wrong < _MOST_WRONG_BEYOND * beyond:
+        yield (
+            f"The true class is the most probable one in {n - n_wrong:,} of {n:,} calibration rows. Was the "
+            "model trained on these rows, or are the labels its own predictions? Then the guarantee does not "
+            "hold for new rows: calibrate on rows that the model has not seen. If the classes are that easy "
+            "to predict, `check=False` turns the checks off."
+        )
 
 
 def tie_warnings(rows: ScoredRows, costs: CostTable, alpha: Fraction) -> Iterator[str]:
