@@ -37,7 +37,7 @@ from ordinalrisk.evaluation.estimates import (
     shares,
     stacked,
 )
-from ordinalrisk.evaluation.far_off import Kind, far_off, kinds_of
+from ordinalrisk.evaluation.far_off import Kind, far_off, kinds_of, least_covered
 from ordinalrisk.evaluation.light import light_of, too_few_rows
 from ordinalrisk.evaluation.outcomes import Outcomes
 from ordinalrisk.evaluation.realised import ClusterLosses, WeightedLosses, of_losses, of_weighted_classes
@@ -879,13 +879,14 @@ def calibrated(loss="coverage", alpha=0.1, names=HEALTH, **options):
 @pytest.mark.parametrize("m", [1, 7])
 @pytest.mark.parametrize("n", [1, 5, 20, 200, 3000])
 def test_chance_alone_makes_a_class_far_off_rarely(n, m):
-    """Exactly: a class covered half as often as guaranteed is accused with probability 0.1 at most."""
+    """Exactly: at half of the target with probability 0.1, a class at three quarters of it with 0.025."""
     others = [Kind("class", f"fine {i}", 100, 90, 0.9) for i in range(m - 1)]
-    accused = [k for k in range(n + 1) if far_off([Kind("class", "a", n, k, 0.9), *others])]
-    level = binom.cdf(max(accused), n, 0.45) if accused else 0.0
-    assert level <= 0.1
-    assert accused == [*range(len(accused))]
-    assert n < 5 or binom.cdf(len(accused), n, 0.45) > 0.1  # and one more covered row would be too many
+    for kind, limit, most in (("group", 0.45, 0.1), ("class", 0.675, 0.025)):
+        accused = [k for k in range(n + 1) if far_off([Kind(kind, "a", n, k, 0.9), *others])]
+        level = binom.cdf(max(accused), n, limit) if accused else 0.0
+        assert level <= most
+        assert accused == [*range(len(accused))]
+        assert n < 5 or binom.cdf(len(accused), n, limit) > most  # one more covered row would be too many
 
 
 @pytest.mark.parametrize(("n_rows", "n_covered"), [(5, 0), (10, 0), (40, 10), (99, 36)])
@@ -900,8 +901,13 @@ def test_a_class_that_is_mostly_missed_is_far_off_beside_many_others(n_rows, n_c
 def test_evaluations_and_calibrations_name_the_same_classes(n_rows):
     """A class that a calibration warns of is not green when rows like these test it."""
     for n_covered in range(n_rows + 1):
-        named = bool(far_off([Kind("class", "a", n_rows, n_covered, 0.9)]))
-        assert named == is_rarer(n_covered, n_rows, Fraction("0.45"), Fraction("0.1"))
+        of_rows = is_rarer(n_covered, n_rows, Fraction("0.45"), Fraction("0.1"))
+        assert far_off([Kind("class", "a", n_rows, n_covered, 0.9)]) or not of_rows
+        for other in (
+            Kind("group", "a", n_rows, n_covered, 0.9),
+            Kind("class", "a", n_rows, n_covered, 0.9, False),
+        ):
+            assert bool(far_off([other])) == of_rows
 
 
 def test_the_interval_is_corrected_for_all_that_was_looked_at():
@@ -914,7 +920,7 @@ def test_the_interval_is_corrected_for_all_that_was_looked_at():
 
 def test_rows_of_clusters_count_as_their_clusters():
     """60 rows of 6 patients are no more than 6 rows, where each patient's rows agree."""
-    kinds = [Kind("class", "a", 60, 10, 0.9)]
+    kinds = [Kind("class", "a", 60, 20, 0.9)]
     assert far_off(kinds)
     assert not far_off(kinds, rows_per_unit=10)
 
@@ -1045,6 +1051,33 @@ def test_the_loss_of_some_groups_is_not_that_of_all_rows(draw, by):
             break
     said = f"The loss of some {by} is above their guaranteed risk, which can be chance."
     assert (found.light.colour, found.light.sentence) == ("amber", said)
+
+
+def test_a_class_whose_interval_is_below_three_quarters_is_not_green():
+    """13 of 31 rows at alpha = 0.1: the interval ends at 61 %, three quarters of the target are 67.5 %."""
+    kinds = [Kind("class", "Mild", 900, 830, 0.9), Kind("class", "Severe", 31, 13, 0.9)]
+    light = light_of("agrees", far_off(kinds), 2, False)
+    assert light.colour == "amber"
+    assert light.sentence.endswith("but 58 % of class 'Severe' are missed (18 of 31 rows).")
+    assert not far_off([Kind("class", "Severe", 31, 13, 0.9, guaranteed=False)])
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_covered", "named"), [(8, 3, "38 %"), (8, 6, None), (300, 240, "80 %"), (30, 24, None)]
+)
+def test_green_names_the_class_that_may_be_far_below(n_rows, n_covered, named):
+    """Below half of the target by its share, or below the target by its exact interval."""
+    kinds = [Kind("class", "Mild", 900, 830, 0.9), Kind("class", "Severe", n_rows, n_covered, 0.9)]
+    kinds += [Kind("group", "north", 7, 3, 0.9)]
+    assert not far_off(kinds)
+    light = light_of("agrees", [], 3, False, least_covered=least_covered(kinds))
+    assert light.colour == "green"
+    exact = binomtest(n_covered, n_rows).proportion_ci(0.95, method="exact")
+    of_rows = (
+        f"({n_covered} of {n_rows} rows, 95 % interval {100 * exact.low:.4g} % to {100 * exact.high:.4g} %)"
+    )
+    said = f"as it should be; the least covered class is 'Severe': {named} {of_rows}."
+    assert light.sentence.endswith(said if named else "as it should be.")
 
 
 def test_the_worst_are_named_first_and_not_all():

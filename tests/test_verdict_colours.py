@@ -37,7 +37,12 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "colour", "code", "says"),
     [
-        ("green.csv", "green", 0, "no class, group or size of sets is far off."),
+        (
+            "green.csv",
+            "green",
+            0,
+            "no class, group or size of sets is clearly covered less than half as often as it should be.",
+        ),
         ("amber.csv", "amber", 3, "% of class 'very poor' are missed ("),
         ("few.csv", "amber", 3, "too few test rows"),
         ("cal.csv", "amber", 3, "say nothing about the guarantee"),

@@ -50,7 +50,8 @@ def evaluate(
     that would weight them twice.
 
     The verdict is green if the rows agree with the guarantee and no class, group or size of sets is far off.
-    Far off means that its coverage is less than half of the target, and chance seldom explains this. The
+    Far off means that its coverage is less than half of the target, or that of a class less than three
+    quarters, and chance seldom explains this. The
     verdict is red if the rows disagree with the guarantee, and amber otherwise.
 
     \b

@@ -3,8 +3,10 @@ r"""Classes, groups and sizes of sets that are covered far less often than was g
 The average can be as guaranteed while one class is nearly always missed. A class, a group or a size of sets
 is far off if it has at least 5 rows, its coverage is less than half of the target, and chance seldom explains
 this: an exact binomial test at level 0.1 (Clopper-Pearson) rejects half of the target. The checks of
-calibration rows have the same rule. The level is not divided by the number of classes, groups and sizes,
-because then the test would not find rare classes, which are the ones that an average hides.
+calibration rows have the same rule. A class is also far off if its exact 95 % interval lies below three
+quarters of the target, for a loss with one cost for each class. The levels are not divided by the number of
+classes, groups and sizes, because then the tests would not find rare classes, which are the ones that an
+average hides.
 
 The target is :math:`1 - \alpha / B` for a loss with one cost for each class. Other losses guarantee no
 coverage. There a class is far off if it is covered less than half as often as all rows together: by the lower
@@ -31,6 +33,7 @@ from ordinalrisk.losses.cost_table import CostTable
 
 FEWEST_ROWS = 5
 _DOUBT = 0.1  # the level of the test
+_THREE_QUARTERS = 0.75
 
 
 class Kind(NamedTuple):
@@ -41,6 +44,7 @@ class Kind(NamedTuple):
     n_rows: int
     n_covered: int
     promised: float  # the coverage
+    guaranteed: bool = True  # whether the loss counts misses, so that it guarantees a coverage
 
     @property
     def least(self) -> float:
@@ -48,9 +52,18 @@ class Kind(NamedTuple):
         half = self.promised / 2
         return max(half, 2 * self.promised - 1) if self.kind == "all" else half
 
+    def is_far_off(self, rows_per_unit: float) -> bool:
+        n, hits = self.n_rows / rows_per_unit, self.n_covered / rows_per_unit
+        limits = [(self.least, 1 - 2 * _DOUBT)]
+        if self.kind == "class" and self.guaranteed:
+            limits.append((_THREE_QUARTERS * self.promised, CONFIDENCE))
+        return n >= FEWEST_ROWS and any(
+            hits < n * limit and share(hits, n, confidence).high < limit for limit, confidence in limits
+        )
+
 
 class FarOff(NamedTuple):
-    """A class, a group or a size of sets that is covered less than half as often as guaranteed; or all rows.
+    """A class, a group or a size of sets that is covered far less often than guaranteed; or all rows.
 
     Attributes
     ----------
@@ -100,15 +113,40 @@ def far_off(kinds: Sequence[Kind], rows_per_unit: float = 1.0) -> list[FarOff]:
     """
     found = []
     for each in kinds:
-        kind, name, n_rows, n_covered, _ = each
-        n_missed, of_units = n_rows - n_covered, (n_covered / rows_per_unit, n_rows / rows_per_unit)
-        if n_covered >= n_rows * each.least or of_units[1] < FEWEST_ROWS:
-            continue
-        if share(*of_units, 1 - 2 * _DOUBT).high < each.least:
+        kind, name, n_rows, n_covered, *_ = each
+        if each.is_far_off(rows_per_unit):
+            n_missed, of_units = n_rows - n_covered, (n_covered / rows_per_unit, n_rows / rows_per_unit)
             covered = share(*of_units, 1 - (1 - CONFIDENCE) / len(kinds))
             missed = Estimate(n_missed / n_rows, 1 - covered.high, 1 - covered.low)
             found.append(FarOff(kind, name, n_rows, n_missed, missed))
     return sorted(found, key=lambda each: (each.kind != "all", -each.missed.value))
+
+
+def least_covered(kinds: Sequence[Kind], rows_per_unit: float = 1.0) -> str:
+    """Name the least covered class that may be far below its target; an empty text if there is none.
+
+    Its coverage is below half of the target, or its exact 95 % interval below the target.
+
+    Examples
+    --------
+    >>> least_covered([Kind("class", "good", 900, 830, 0.9), Kind("class", "poor", 8, 3, 0.9)])
+    "the least covered class is 'poor': 38 % (3 of 8 rows, 95 % interval 8.523 % to 75.51 %)"
+    >>> least_covered([Kind("class", "good", 900, 830, 0.9), Kind("class", "poor", 8, 6, 0.9)])
+    ''
+    """
+    low = []
+    for each in kinds:
+        covered = share(each.n_covered / rows_per_unit, each.n_rows / rows_per_unit, CONFIDENCE)
+        is_below = each.guaranteed and covered.high < each.promised
+        if each.kind == "class" and (covered.value < each.least or is_below):
+            low.append((covered.value, each, covered))
+    if not low:
+        return ""
+    _, worst, covered = min(low, key=lambda found: found[0])
+    percent = whole_percent(worst.n_covered, worst.n_rows)
+    interval = f"{100 * covered.low:.4g} % to {100 * covered.high:.4g} %"
+    rows = f"{worst.n_covered:,} of {worst.n_rows:,} rows, 95 % interval {interval}"
+    return f"the least covered class is {worst.name!r}: {percent} ({rows})"
 
 
 def kinds_of(
@@ -128,7 +166,7 @@ def kinds_of(
     rows, covered = tally.class_rows.tolist(), tally.nearest.diagonal().tolist()
     exempt = {part.label for part in guarantee.parts if part.exempt}
     kinds = [
-        Kind("class", label, n, hits, promised.to(label))
+        Kind("class", label, n, hits, promised.to(label), promised.one_cost)
         for label, n, hits, cost in zip(classes, rows, covered, largest, strict=True)
         if n and cost and label not in exempt
     ]

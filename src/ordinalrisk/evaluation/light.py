@@ -1,8 +1,8 @@
 """A colour and a sentence that say whether test rows agree with a guarantee.
 
-Green: the test rows agree with the guarantee, no class, group or size of sets is far off, and there are
-enough test rows. Red: the test rows disagree with the guarantee. Amber: everything else, such as a loss above
-alpha that can be chance, a class that is nearly always missed, or rows that show nothing.
+Green: the test rows agree with the guarantee, no class, group or size of sets is clearly far off, and there
+are enough test rows. Red: the test rows disagree with the guarantee. Amber: everything else, such as a loss
+above alpha that can be chance, a class that is nearly always missed, or rows that show nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ from ordinalrisk.evaluation.far_off import FarOff
 from ordinalrisk.evaluation.realised import Realised
 
 _MOST_NAMED = 2
+_FINE = (
+    "The test rows agree with the guarantee, and no class, group or size of sets is clearly covered less "
+    "than half as often as it should be"
+)
 
 
 class Light(NamedTuple):
@@ -27,12 +31,19 @@ class Light(NamedTuple):
 
 
 def light_of(
-    word: str, far_off: Sequence[FarOff], n_looked_at: int, too_few: bool, strata: str | None = None
+    word: str,
+    far_off: Sequence[FarOff],
+    n_looked_at: int,
+    too_few: bool,
+    strata: str | None = None,
+    least_covered: str = "",
 ) -> Light:
     """Return the colour of a verdict and what else the test rows show.
 
     ``strata`` says what has guarantees of its own, such as ``"groups"``: then the loss that is above the
     guaranteed risk is that of some of them, not of all rows.
+
+    A green sentence ends with what may be wrong with the ``least_covered`` class.
 
     Examples
     --------
@@ -60,8 +71,9 @@ def light_of(
     if too_few:
         few = "There are too few test rows to tell whether the guarantee holds."
         return Light("amber", few, far_off, n_looked_at)
-    fine = "The test rows agree with the guarantee, and no class, group or size of sets is far off."
-    return Light("green", fine, far_off, n_looked_at)
+    return Light(
+        "green", f"{_FINE}; {least_covered}." if least_covered else f"{_FINE}.", far_off, n_looked_at
+    )
 
 
 def too_few_rows(realised: Realised | None, alpha: Fraction, bound: Fraction) -> bool:

@@ -21,7 +21,7 @@ from ordinalrisk.calibration.row_thresholds import RowKeys, Thresholds
 from ordinalrisk.curves.stratum_rows import stratum_numbers
 from ordinalrisk.evaluation import realised
 from ordinalrisk.evaluation.counts import Tally
-from ordinalrisk.evaluation.far_off import far_off, kinds_of
+from ordinalrisk.evaluation.far_off import far_off, kinds_of, least_covered
 from ordinalrisk.evaluation.light import Light, light_of, too_few_rows
 from ordinalrisk.evaluation.realised import ClusterLosses, Realised, StratumCounts, WeightedLosses
 from ordinalrisk.evaluation.striking import StrikingRow, StrikingRows, shown, value_at
@@ -238,11 +238,13 @@ class Outcomes(Summary):
         kinds = []
         if self._weighted is None:
             kinds = kinds_of(tally, guarantee, costs, calibration.classes.tolist(), strata)
-        found = far_off(kinds, self.n_rows / max(self.n_clusters or self.n_rows, 1))
+        rows_per_unit = self.n_rows / max(self.n_clusters or self.n_rows, 1)
+        found = far_off(kinds, rows_per_unit)
         bound = costs.bound if guarantee.measure is None else Fraction(1)
         too_few = too_few_rows(whole, guarantee.alpha, bound)
         noun = strata_noun(guarantee) if guarantee.parts else None
-        return light_of(verdict.word, found, len(kinds), too_few, noun)
+        least = least_covered(kinds, rows_per_unit)
+        return light_of(verdict.word, found, len(kinds), too_few, noun, least)
 
     def _realised(self, stop: int, part: int | None, calibration: Calibration) -> Realised | None:
         """Return the mean loss of the rows of a stratum, or of all rows."""

@@ -60,7 +60,7 @@ class FileEvaluation(Table):
         What the colour stands for, such as "The guarantee holds on average, but 96 % of class 'very poor' are
         missed (24 of 25 rows)."
     far_off : list of FarOff
-        The classes, groups and sizes of sets that are covered less than half as often as guaranteed.
+        The classes, groups and sizes of sets that are covered far less often than guaranteed.
     by_class : ClassTable
         Coverage, risk and size of the rows of each true class, with 95 % intervals.
     strata : list of StratumRisk
