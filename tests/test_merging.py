@@ -311,7 +311,7 @@ def test_parts_of_other_columns_or_number_types_are_refused(draw):
     before = as_text(left.finish())
     with pytest.raises(ValueError, match=r"The part to merge has cases with the columns \['name'\], those"):
         left.merge(named)
-    message = "The part to merge has probabilities of type float32, those before of float64"
+    message = "The part to merge has probabilities of type float32, but earlier rows have float64"
     with pytest.raises(ValueError, match=message):
         left.merge(narrow)
     assert as_text(left.finish()) == before

@@ -129,6 +129,11 @@ CALLS = [
         for option, right in (OPTIONS | {"class_ratios": [0.5, 1.0, 1.0]}).items()
     ),
     (
+        "RiskController.calibrate",
+        partial(RiskController(alpha=0.3).calibrate, PROBA, Y, recalibrate="temperature"),
+        {"recalibration_rows": np.arange(30)},
+    ),
+    (
         "RiskController.calibrate_batches",
         RiskController(alpha=0.3).calibrate_batches,
         {"batches": [(PROBA, Y)] * 2},
@@ -240,7 +245,7 @@ RIGHT = {
     "targets": {"text inside", "None inside"},
 }
 OPTIONAL = {
-    "RiskController.calibrate": {"groups", "clusters", "sample_weight", "class_ratios"},
+    "RiskController.calibrate": {"groups", "clusters", "sample_weight", "class_ratios", "recalibration_rows"},
     "OrdinalRiskClassifier.fit": {"groups", "clusters"},
     "OnlineRiskController.update": {"rows"},
     "RiskMonitor.update": {"clusters"},
