@@ -98,7 +98,9 @@ class RiskController:
     pool_classes : True or sequence of sequences, optional
         With ``condition_on="label"``: adjacent classes that share a threshold, such as
         ``[("poor", "very poor")]``. The guarantee is then for the rows of a pool together. True merges each
-        class that has too few calibration rows with its smaller neighbour, looking only at row counts.
+        class that has too few calibration rows with its smaller neighbour, looking only at row counts. The
+        guarantee of such a pool is an average over all draws of the rows in which the counts of all
+        :math:`n + 1` rows form it; it need not hold for the counts of one calibration.
     exempt_classes : sequence, optional
         With ``condition_on="label"``: classes without a guarantee.
     recalibration : Recalibrator, optional

@@ -73,6 +73,9 @@ class Guarantee(Table):
         The group and the true class that this guarantee is for; None if it is for all.
     pool : tuple
         The classes whose rows this guarantee is for together, if several share a threshold.
+    pooled_by_count : bool
+        Whether pools follow from the numbers of rows. Then the guarantee of a pool is an average over all
+        draws of the rows in which the counts of the calibration rows and the new row form this pool.
     exempt : bool
         Whether this true class has no guarantee.
     always_held : tuple
@@ -109,6 +112,7 @@ class Guarantee(Table):
     group: Any = None
     label: Any = None
     pool: tuple[Any, ...] = ()
+    pooled_by_count: bool = False
     exempt: bool = False
     always_held: tuple[Any, ...] = ()
     parts: tuple[Guarantee, ...] = ()
@@ -117,7 +121,7 @@ class Guarantee(Table):
     recalibration: str | None = None
 
     def __str__(self) -> str:
-        sentences = [self._promise(), self._recalibrated(), self._exception()]
+        sentences = [self._promise(), self._recalibrated(), self._exception(), self._by_count()]
         return "\n".join(
             textwrap.fill(sentence, _WIDTH, break_on_hyphens=False) for sentence in sentences if sentence
         )
@@ -158,7 +162,7 @@ class Guarantee(Table):
         groups = {part.group for part in promised} - {None}
         labels = {part.label for part in promised} - {None}
         pools = {part.pool or (part.label,) for part in promised}
-        kinds = "true classes" if len(pools) == len(labels) else "pools of true classes"
+        kinds = "pools of true classes" if any(part.pool for part in promised) else "true classes"
         each = [f"in each of {len(groups)} groups"] if groups else []
         each += [f"for each of {len(pools)} {kinds}"] if labels else []
         by_itself = "" if self.delta is None else " by itself"
@@ -183,6 +187,8 @@ class Guarantee(Table):
 
     def _of_part(self) -> str:
         group = "" if self.group is None else f" of group {self.group!r}"
+        if self.pool:
+            return f"{group} with one of the true classes {listed(map(repr, self.pool))}"
         return group + ("" if self.label is None else f" with true class {self.label!r}")
 
     def _at_most(self) -> str:
@@ -258,6 +264,16 @@ class Guarantee(Table):
             return ""
         together = "; ".join(texts)
         return f"These classes share a threshold, and the guarantee is for their rows together: {together}."
+
+    def _by_count(self) -> str:
+        """Say over what the guarantee is an average if the numbers of rows formed a pool."""
+        if not self.pooled_by_count or not any(part.pool for part in self.parts or [self]):
+            return ""
+        return (
+            "These pools follow from row counts, so the guarantee of such a pool is an average over all "
+            "draws in which the counts of the calibration rows and the new row form it. It need not hold "
+            "for the counts of this calibration alone."
+        )
 
     def _exempt(self) -> str:
         names = dict.fromkeys(repr(part.label) for part in self.parts if part.exempt)
@@ -350,6 +366,7 @@ def guarantee_of(thresholds: Thresholds) -> Guarantee:
                 group=None if strata.groups is None or own.group is None else strata.groups[own.group],
                 label=None if own.label is None else labels[own.label],
                 pool=tuple(labels[k] for k in pool) if len(pool) > 1 else (),
+                pooled_by_count=thresholds.pooled_by_count,
                 exempt=exempt,
                 measure=promise.measure,
                 stake=None if curve.stake is None else float(curve.stake),

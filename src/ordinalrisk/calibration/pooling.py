@@ -8,7 +8,9 @@ If pools are named in advance, this is Theorem 1 for the rows of a pool. If they
 rows, they must not depend on which row is the new one. So the new row is counted too: the threshold of label
 ``y`` is that of the pool that ``y`` is in if the new row has class ``y``. For the true class these are the
 pools of all ``n + 1`` rows, whose order does not matter, and among the rows of its pool the new row is
-exchangeable with the others. ``docs/design/strata.md`` has the proof.
+exchangeable with the others. So the guarantee of such a pool is an average over draws in which the counts of
+all ``n + 1`` rows form it, not over those with given calibration counts. ``docs/design/strata.md`` has the
+proof.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Thresholds:
         pooling: Pooling = NO_POOLS,
     ) -> None:
         self.calibration, self.randomize = calibration, randomize
-        self.promise, self.alphas = promise, alphas
+        self.promise, self.alphas, self.pooled_by_count = promise, alphas, pooling.by_count
         self._strata = calibration.strata
         self.exempt = [part.label in pooling.exempt for part in self._strata.parts]
         self.pooled: list[tuple[Stratum, Pool]] = (
