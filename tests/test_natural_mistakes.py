@@ -108,6 +108,14 @@ WRONG_ORDER = {
         lambda: calibrate(PROBA, pd.Series(pd.Categorical(TEXT))),
         "is not one of the classes .* Name the labels in order with classes=",
     ),
+    "labels from 1": (
+        lambda: calibrate(y=Y + 1, classes=None),
+        r"which is not one of the classes .* If your labels count from 1, pass classes=range\(1, 6\)\.",
+    ),
+    "a score column is missing": (
+        lambda: calibrate(PROBA[:, :4] / PROBA[:, :4].sum(axis=1, keepdims=True), classes=None),
+        "proba has 4 columns, but y has 5 labels: is a column missing?",
+    ),
     "classes in a Python set": (
         lambda: calibrate(PROBA, TEXT, classes={*NAMES}),
         "classes must be a sequence of labels in order; got {",

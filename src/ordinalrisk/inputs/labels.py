@@ -111,6 +111,8 @@ def class_indices(
             remedy = f" Did you mean {meant!r}? Labels and classes must be spelled the same."
         elif _are_positions(labels, classes):
             remedy = f" If these are positions, pass np.array(classes)[{name}]."
+        elif remedy:
+            remedy = _other_classes(to_host(labels), len(classes), name) or remedy
         raise RowError(
             f"{name}[{row}] is {label!r}, which is not one of the classes {classes.tolist()}.{remedy}",
             row,
@@ -118,6 +120,18 @@ def class_indices(
         )
     known: NDArray[np.int64] = indices
     return known
+
+
+def _other_classes(labels: NDArray[Any], n_classes: int, name: str) -> str:
+    """Say what numbers look like that are not all in ``0 .. K-1``: labels from 1, or a missing column."""
+    if labels.dtype.kind not in "iuf":
+        return ""
+    known = np.unique(labels)
+    if len(known) > n_classes and np.array_equal(known, np.arange(len(known))):
+        return f" proba has {n_classes} columns, but {name} has {len(known)} labels: is a column missing?"
+    if known[0] == 1 and known[-1] == n_classes:
+        return f" If your labels count from 1, pass classes=range(1, {n_classes + 1})."
+    return ""
 
 
 def _meant(label: Any, classes: Classes) -> Any:
