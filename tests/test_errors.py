@@ -244,8 +244,9 @@ def test_a_label_outside_the_classes_is_named_with_row_and_classes(draw, label, 
     labels = y.tolist()
     labels[17] = label
     y = np.array(labels, object) if isinstance(label, str) else labels
-    remedy = {"nan": "The label is missing", "None": "The label is missing", "4": "is a column missing"}
-    message = rf"y\[17\] is {shown}, which is not one of the classes \[0, 1, 2, 3\].*{remedy.get(shown, 'classes=')}"
+    remedies = {"nan": "The label is missing", "None": "The label is missing", "4": "is a column missing"}
+    remedy = remedies.get(shown, "classes=")
+    message = rf"y\[17\] is {shown}, which is not one of the classes \[0, 1, 2, 3\].*{remedy}"
     with pytest.raises(ValueError, match=message):
         RiskController(alpha=0.2).calibrate(proba, y)
 
