@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import warnings
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -26,6 +27,7 @@ from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk import metrics
+from ordinalrisk.jobs import report_job
 from ordinalrisk.selection.compare import ranked
 
 pytestmark = UNCHECKED
@@ -793,6 +795,19 @@ def test_too_few_rows_are_said(files):
     assert "257 rows, 4.00 labels in a set on average, 0.0% single labels." in shown
     shown = succeeds("evaluate", "cal.json", "rows.parquet", "--alpha", "0.001").stdout
     assert "Note: alpha=0.001 needs at least 999 calibration rows" in shown
+
+
+def test_a_report_notes_warnings_on_standard_error(files, monkeypatch):
+    summary = report_job.report_summary
+
+    def warned(*args, **options):
+        warnings.warn("The kernels are slow.", stacklevel=1)
+        return summary(*args, **options)
+
+    monkeypatch.setattr(report_job, "report_summary", warned)
+    shown = succeeds("report", "cal.json", "rows.parquet", "-o", "noted.html")
+    assert "Note: The kernels are slow.\n" in shown.stderr
+    assert "Note: " not in shown.stdout
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,8 @@ def report(
 
     controller = options.loaded(saved, verify, random_state)
     console = terminal.printer()
-    with row_files.working_on(places, "Reading", cluster) as progress:
+    notes = terminal.printer(to_error=True)
+    with terminal.noting_warnings(notes), row_files.working_on(places, "Reading", cluster) as progress:
         summary = report_summary(
             controller,
             places,
