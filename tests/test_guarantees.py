@@ -62,9 +62,9 @@ def test_with_delta_it_says_with_what_probability_and_by_which_bound(options, lo
     at_once = " for every alpha at once," if options.get("confidence_bound") == "dkw" else ""
     alone = "" if at_once else "; for this alpha by itself"
     assert words(found) == (
-        f"With probability 0.95 over the {drawn} of the calibration rows,{at_once} the expected loss of a "
-        "new row is at most 0.2, if it and the calibration rows are independent draws from one population "
-        f"(n = {N} rows, losses from 0 to B = 1; {name}{alone})."
+        f"With probability at least 0.95 over the {drawn} of the calibration rows,{at_once} the expected "
+        "loss of a new row is at most 0.2, if it and the calibration rows are independent draws from one "
+        f"population (n = {N} rows, losses from 0 to B = 1; {name}{alone})."
     )
 
 
@@ -148,7 +148,7 @@ def test_an_alpha_for_each_class_is_listed():
 def test_groups_and_classes_are_both_named():
     found = guarantee_of(0.2, "coverage", {"condition_on": "label", "delta": 0.1}, groups=GROUPS)
     assert words(found).startswith(
-        "In each of 3 groups and for each of 5 true classes by itself, with probability 0.9"
+        "In each of 3 groups and for each of 5 true classes by itself, with probability at least 0.9"
     )
     assert [part.name for part in found.parts[:6]] == [*(f"{label} in 'b'" for label in range(5)), "0 in 'a'"]
     assert "a new row of group 'b' with true class 1 is at most" in words(found.parts[1])

@@ -168,7 +168,9 @@ def test_options_are_told_before_and_after_calibration(draw):
     assert told.items() <= lines_of(RiskController(**options)._repr_html_()).items()
     controller = calibrated_with(draw, options)
     page = controller._repr_html_()
-    assert "For each of 5 true classes by itself, with probability 0.95 over the draw" in text_of(tree(page))
+    assert "For each of 5 true classes by itself, with probability at least 0.95 over the draw" in text_of(
+        tree(page)
+    )
     assert str(controller.guarantee()).replace("\n", " ") in text_of(tree(page))
     coin = RiskController(randomize=True)._repr_html_()
     assert lines_of(coin)["randomize"] == "labels at the threshold at random"

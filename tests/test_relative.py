@@ -534,7 +534,7 @@ def test_the_guarantee_says_what_is_a_share_of_what():
     )
     likely = words("weighted", delta=0.1)
     assert likely.startswith(
-        "With probability 0.9 over the draw and the shuffle of the calibration rows, at most"
+        "With probability at least 0.9 over the draw and the shuffle of the calibration rows, at most"
     )
     by_class = orisk.RiskController(alpha={0: 0.1, 1: "1/3", 2: 0.1, 3: 0.1, 4: 0.1}, relative=True)
     assert "10 % for 0, 100/3 % for 1, 10 % for 2" in " ".join(

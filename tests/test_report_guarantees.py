@@ -457,7 +457,7 @@ def test_alphas_by_class_share_one_slider(draw, opened):
         (
             "delta",
             [
-                "With probability 0.9 over the draw of the calibration rows, the expected loss",
+                "With probability at least 0.9 over the draw of the calibration rows, the expected loss",
                 "fails for up to 0.1 of all calibrations",
             ],
             {"Delta": "0.1", "Bound": "exact binomial", "Promised": "with high probability"},

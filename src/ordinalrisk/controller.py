@@ -72,8 +72,8 @@ class RiskController:
         How sets grow: a growth rule or its name, such as ``"frontier"`` or ``"paper"``. With ``"auto"``,
         :meth:`calibrate` chooses the rule and the point label with the smallest sets at this ``alpha``, on
         rows that it sets apart; it keeps ``"frontier"`` unless another is clearly better. If the
-        probabilities are right, ``"frontier"`` has the smallest expected size of all sets that include the
-        point label, at the risks that it attains.
+        probabilities are right, ``"frontier"`` has the smallest expected size of all intervals that
+        include the point label, at the risks that it attains.
     classes : sequence, optional
         The labels in order. By default, the categories of an ordered categorical ``y``, else ``0 .. K-1``.
     delta : number, optional

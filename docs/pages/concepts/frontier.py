@@ -3,7 +3,7 @@ Why ``frontier`` gives the smallest sets
 ========================================
 
 All growth rules keep the same guarantee, but they need different numbers of labels. The default is
-``frontier``. If the probabilities are right, its sets have the smallest expected size of all sets that
+``frontier``. If the probabilities are right, its sets have the smallest expected size of all intervals that
 contain the point label, at the risks that ``frontier`` attains. This page proves it, and checks it on small
 examples against every possible rule.
 
@@ -136,9 +136,9 @@ _ = right.set(
 # -----------
 #
 # Assume that the probabilities are right: given :math:`X`, the label has the distribution :math:`p(X)`. A
-# *rule* chooses for each row a set that contains the point label :math:`m(X)`. It may choose at random, and
-# it need not be nested or have a threshold. Its expected risk is :math:`E[R]` and its expected size is
-# :math:`E[N]`, with :math:`N = u - l + 1`.
+# *rule* chooses for each row an interval that contains the point label :math:`m(X)`. It may choose at
+# random, and it need not be nested or have a threshold. Its expected risk is :math:`E[R]` and its expected
+# size is :math:`E[N]`, with :math:`N = u - l + 1`.
 #
 #    **Theorem.** *Let* :math:`\tau > 0`. *Of all rules, the sets* :math:`C_\tau = \{j : e_j \ge \tau\}`
 #    *of* ``frontier`` *have the smallest* :math:`E[R] + \tau\, E[N]`. *Hence no rule with at most the same
@@ -181,8 +181,8 @@ _ = right.set(
 #   have a continuous distribution. Blocks alone do no harm: the labels of a block tie within one row, and
 #   only ties *between* rows make a jump.
 #
-# ``randomize=True`` makes this random choice. The theorem holds for every positive threshold, so it also
-# holds for a calibrated threshold that is positive.
+# ``randomize=True`` makes this random choice. The theorem holds for every positive threshold. So, given the
+# calibration rows, it also holds for a calibrated threshold that is positive.
 #
 # Check against every rule
 # ------------------------
@@ -227,5 +227,5 @@ print(f"{n_rules:,} rules, no better one found")
 #   risk differs between rows. For more even risks use ``"adaptive"``.
 # - *Size is the number of labels.* On a scale in years or euros, one label can span more than another.
 # - *For distances there is no merging.* With ``"divergence"`` of power 1 or more and equal steps, each
-#   further label removes less risk than the one before. All blocks are single labels, and the greedy *order*
-#   is right too (Algorithm 3). Only the levels differ, and so does the number of labels of each row.
+#   further label removes no more risk than the one before. All blocks are single labels, and the greedy
+#   *order* is right too (Algorithm 3). Only the levels differ, and so does the number of labels of each row.

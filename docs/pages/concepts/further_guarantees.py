@@ -18,7 +18,7 @@ the theorem behind it.
      - what it costs
    * - Does it hold for my calibration?
      - ``delta=0.1``
-     - new rows only; it holds for a calibration with probability 0.9
+     - new rows only; it holds for a calibration with probability at least 0.9
      - some labels, fewer with more rows
    * - Does it hold for each hospital?
      - ``groups=``
@@ -234,4 +234,5 @@ print(by_class.calibrate(proba, y).guarantee())
 # changes; without a change they do not help.
 #
 # You can combine options if a theorem covers the combination. Other combinations raise an error that lists
-# what is possible. :doc:`/guarantees` describes the options in the same order.
+# what is possible. :doc:`/guarantees` describes the options in the same order, and
+# :doc:`/maintaining/promises` has the assumptions, the theorem and the test of each.

@@ -133,12 +133,13 @@ print(controller.predict_set(proba[54:58]))
 #    * - rule
 #      - the level of a label
 #    * - ``"frontier"``
-#      - the risk that the label removes, averaged over the labels that join with it. If the probabilities are
-#        right, no other sets that contain the point label have a smaller expected size at the risks that the
-#        rule attains
+#      - the risk that the block of labels removes, divided by its number of labels; a block joins at once. If
+#        the probabilities are right, no other intervals that contain the point label have a smaller expected
+#        size at the risks that the rule attains
 #    * - ``"adaptive"``
 #      - the model's estimate of the risk of the set before the label joins, in the order of ``"frontier"``.
-#        The risk varies less from row to row (the oracle of the paper, Section 2.3.1 and Eq. 10)
+#        The risk varies less from row to row. With right probabilities it is the oracle of the paper for even
+#        distances (Eq. 10), and for weights if the weighted scores fall to both sides (Eq. 6)
 #    * - ``"paper"``
 #      - the level of the paper: of the two neighbours, the one that removes more risk joins first
 #        (Algorithms 1 and 3). On a tie the right one joins first with a weighted loss, the left one with

@@ -100,8 +100,9 @@ assert 0 < missed.sum() < 0.2 * len(shown)
 # This is Theorem 1 of the paper. Number the calibration rows :math:`1, \dots, n` and call the new row
 # :math:`n + 1`. Let :math:`L_i(\tau)` be the loss of row :math:`i` at the threshold :math:`\tau`. A higher
 # threshold removes labels from the sets (:doc:`/concepts/growth`), so :math:`L_i(\tau)` never falls as
-# :math:`\tau` rises. It is at most :math:`B`, the largest loss, and 0 for the full scale. The calibration
-# takes the largest safe threshold,
+# :math:`\tau` rises. It is at most :math:`B`, the largest loss, and 0 for the full scale. Thresholds range
+# over :math:`\tau \in [-\infty, \infty]`: at :math:`-\infty` sets are the full scale, at :math:`\infty`
+# single labels. The calibration takes the largest safe threshold,
 #
 # .. math:: \hat\tau = \sup \left\{ \tau : \frac{1}{n + 1} \sum_{i=1}^{n} L_i(\tau) + \frac{B}{n + 1}
 #           \le \alpha \right\}.
@@ -229,5 +230,6 @@ right.tick_params(axis="y", length=0)
 print(controller.guarantee())
 
 # %%
-# If you need more than a mean, :doc:`/concepts/further_guarantees` lists the options. To see what breaks the
-# guarantee, read :doc:`/concepts/when_it_fails`.
+# If you need more than a mean, :doc:`/concepts/further_guarantees` lists the options, and
+# :doc:`/maintaining/promises` lists every guarantee with its assumptions, its theorem and its test. To see
+# what breaks the guarantee, read :doc:`/concepts/when_it_fails`.

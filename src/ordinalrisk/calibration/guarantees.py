@@ -182,7 +182,9 @@ class Guarantee(Table):
         shuffled = self._bound is None or self._bound.threshold is not None
         drawn = "draw and the shuffle" if shuffled else "draw"
         at_once = " for every alpha at once," if self._holds_at_once else ""
-        likely = f"with probability {decimal_text(1 - self.delta)} over the {drawn} of the calibration "
+        likely = (
+            f"with probability at least {decimal_text(1 - self.delta)} over the {drawn} of the calibration "
+        )
         return f"{likely}{self.unit}s,{at_once} "
 
     def _of_part(self) -> str:

@@ -180,11 +180,12 @@ def distance_of(calibrated: BinCounts, new: BinCounts) -> float:
 
 
 def two_sample_p_value(calibrated: BinCounts, new: BinCounts) -> float:
-    r"""Return an upper bound of the p-value of the Kolmogorov-Smirnov distance between two samples.
+    r"""Return the approximate p-value of the Kolmogorov-Smirnov distance of samples of ``n`` and ``m`` rows.
 
-    .. math:: p \le 2 \exp\Big(-2 D^2 \frac{n m}{n + m}\Big)
+    .. math:: p \approx 2 \exp\Big(-2 D^2 \frac{n m}{n + m}\Big)
 
-    Binned uncertainties tie, which can only make the distance smaller.
+    This is not proved to be an upper bound for all ``n`` and ``m`` (Wei and Dudley 2012). Binned
+    uncertainties tie, which can only make the distance smaller.
     """
     n, m = int(calibrated.sum()), int(new.sum())
     return _p_value(distance_of(calibrated, new), n, m) if n and m else 1.0
