@@ -211,8 +211,8 @@ right.tick_params(axis="y", length=0)
 # - *Nothing about a single row.* A row can be a hard one. Its set is larger if the model is unsure, but there
 #   is no guarantee for that row alone.
 # - *Nothing about each class or group.* The picture shows how much they can differ.
-# - *Nothing about your one calibration.* The risks of single calibrations spread around the mean. The spread
-#   shrinks with more rows, about as one over the square root of their number.
+# - *Nothing about your one calibration*, unless you add ``delta``. The risks of single calibrations spread
+#   around the mean. The spread shrinks with more rows, about as one over the square root of their number.
 # - *Nothing if you calibrate on the training rows.* The model looks better on rows that it was trained on.
 #   New rows are not exchangeable with them.
 # - *Nothing about another population.* A new clinic, a new year or a new camera changes the rows.

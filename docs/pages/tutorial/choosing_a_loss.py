@@ -105,9 +105,9 @@ worried.cost_table(5).round(2)
 # %%
 # By default a table is divided by its largest cost, so ``alpha`` is a share of the worst miss: ``very good``
 # for a very poor marriage. In this table a miss by one label costs a twelfth or a quarter of that. So an
-# ``alpha`` of 0.05 looks strict but is not: more than half of the sets could be one label too low. With
-# ``relative=True``, ``alpha`` is a share of the worst miss of each row's own label. ``normalize=False`` keeps
-# the units: one label too low costs 1, one label too high costs 3, and ``alpha`` limits the mean.
+# ``alpha`` of 0.05 looks strict but is not: 60 % of the sets could be one label too low (0.05 = 0.6 / 12).
+# With ``relative=True``, ``alpha`` is a share of the worst miss of each row's own label. ``normalize=False``
+# keeps the units: one label too low costs 1, one label too high costs 3, and ``alpha`` limits the mean.
 #
 # Four losses side by side
 # ------------------------

@@ -55,9 +55,10 @@ def monitor(
     """Watch whether the risk stays within alpha on new rows with known labels.
 
     Pass each file once, in the order of time; a file that comes twice is refused, also if it is re-sorted.
-    Labels may come late: a file can have rows of earlier months, as long as labels are late at random. Each
-    call updates the state file; one process at a time can use it. Over all calls, the probability of a false
-    alarm is at most D. Exit code 3 is the alarm.
+    A file can have rows of earlier months if the delay of a label does not depend on whether the set missed.
+    All rows count together: to watch each group, keep a file and a state for each. Each call updates the
+    state file; one process at a time can use it. Over all calls, the probability of a false alarm is at most
+    D. Exit code 3 is the alarm.
 
     If the calibration is relative, the alarm is about the share of what could be lost. Rows of exempt classes
     are left out. If it is by cluster, a cluster counts once, with the mean loss of its rows: one call must

@@ -105,7 +105,7 @@ class RiskMonitor(SequentialState[BettingRun], Watch):
 
     Watch all rows, or rows chosen without their labels, in the order of prediction or in the order in which
     labels arrive. Labels may come late, and in any order that has nothing to do with the losses. If bad
-    labels become known sooner, or if rows are sorted by label or score, some rows in a row are worse than
+    labels become known sooner, or if rows are sorted by label or score, a run of rows can be worse than
     ``alpha`` although the risk has not grown, and the alarm can be false.
 
     If rows come from patients or other units with several rows each, calibrate with ``clusters=`` and pass
