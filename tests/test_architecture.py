@@ -46,7 +46,7 @@ DOCUMENTED = {
     *map(".".join, re.findall(r"^from (ordinalrisk\.[\w.]+) import (\w+)", REFERENCE, re.MULTILINE)),
 }
 """What the reference describes is public wherever it is."""
-MOST_TESTS_OF_INTERNALS = 17
+MOST_TESTS_OF_INTERNALS = 18
 
 
 def internals_in(source):

@@ -227,6 +227,11 @@ def test_another_calibration_keeps_the_map():
     model = orisk.OrdinalRiskClassifier(LogisticRegression(), recalibrate="regression", random_state=0)
     before = model.fit(X[:200], y[:200]).controller_.recalibration
     assert model.calibrate(X[200:], y[200:]).controller_.recalibration == before
+    with pytest.raises(ValueError, match=r"The map was fitted for the classes \[0, .*; calibrate has \["):
+        model.set_params(classes=sorted({*y.tolist()}, reverse=True)).calibrate(X[200:], y[200:])
+    model.set_params(classes=None, recalibrate=None, growth="paper").calibrate(X[200:], y[200:])
+    assert model.controller_.recalibration is None
+    assert model.controller_.growth == orisk.PaperGrowth()
 
 
 WRONG = {

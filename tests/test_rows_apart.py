@@ -123,7 +123,35 @@ def test_another_calibration_starts_from_what_was_asked_for():
         orisk.RiskController().calibrate(SCORES, LABELS, recalibration_rows=10)
     controller.calibrate(SCORES[::-1], LABELS[::-1], recalibration_rows=100)
     assert controller.recalibration is None
+    assert controller.recalibrator_ is None
     assert controller.calibrate(SCORES, LABELS, **HOW).threshold_ == first
+
+
+def test_a_plain_calibration_leaves_nothing_of_a_map(tmp_path):
+    write(tmp_path / "all.csv", SCORES, LABELS)
+    controller = orisk.RiskController(alpha=0.2, random_state=0).calibrate(SCORES, LABELS, **HOW)
+    of_files = orisk.jobs.calibrate(controller, tmp_path / "all.csv", **COLUMNS | {"classes": range(5)})
+    plain = controller.calibrate(SCORES, LABELS)
+    for found in (of_files, plain):  # the rows set apart calibrate too, so the map may not be used
+        assert found.recalibration is None
+        assert found.n_rows_ == 400
+        assert not hasattr(found, "recalibrator_")
+        assert not hasattr(found, "rows_apart_")
+    assert of_files.threshold_ == plain.threshold_
+
+
+@pytest.mark.parametrize("n_labels", [5, 9])
+def test_files_apply_a_fitted_map_once_before_a_rule_is_chosen(n_labels, tmp_path):
+    scores, y = scored(600) if n_labels == 5 else judged(600)
+    write(tmp_path / "all.csv", scores[300:], y[300:])
+    fitted = orisk.Recalibrator("regression", classes=range(n_labels)).fit(scores[:300], y[:300])
+    how = {"alpha": 0.1, "growth": "auto", "recalibration": fitted, "random_state": 0, "check": False}
+    arrays = orisk.RiskController(**how).calibrate(scores[300:], y[300:], recalibration_rows=100)
+    columns = COLUMNS | {"classes": range(n_labels)}
+    controller = orisk.RiskController(**how)
+    files = orisk.jobs.calibrate(controller, tmp_path / "all.csv", recalibration_rows=100, **columns)
+    assert files.growth_sizes_ == arrays.growth_sizes_
+    assert files.threshold_ == arrays.threshold_
 
 
 def test_as_many_rows_as_cost_little_are_set_apart():
@@ -296,6 +324,8 @@ def test_a_frozen_estimator_sets_rows_apart():
     model.fit(X[300:], y[300:])
     assert model.controller_.n_rows_ == 450
     assert model.recalibrator_.recalibration_.n_rows == 150
+    threshold = model.controller_.threshold_
+    assert model.fit(X[300:], y[300:]).controller_.threshold_ == threshold
 
 
 # files and the command

@@ -3,7 +3,7 @@
 import pytest
 
 UNCHECKED = pytest.mark.filterwarnings(
-    r"ignore:(The scores|In \d+% of|Some classes|Most groups|The weights hurt|With these weights|"
-    r"alpha=\S+ allows):ordinalrisk.CalibrationWarning"
+    r"ignore:(The scores|The true class|In \d+% of|Some classes|Most groups|The weights hurt|"
+    r"With these weights|alpha=\S+ allows):ordinalrisk.CalibrationWarning"
 )
 FEW = pytest.mark.filterwarnings("ignore::ordinalrisk.TooFewRowsWarning")

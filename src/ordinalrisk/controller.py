@@ -362,6 +362,8 @@ class RiskController:
             warn_of_tiny_groups(calibration, stacklevel)
             warn_if_uncertified(thresholds, stacklevel)
             warn_of_findings(spec, predictor, rows, stacklevel)
+            for name in ("recalibrator_", "growth_sizes_", "rows_apart_"):  # of an earlier calibration
+                self.__dict__.pop(name, None)
         self.__dict__.update({name: getattr(spec, name) for name in _PARAMETERS})
         self._spec, self.calibration_, self.classes_ = spec, calibration, classes
         self._predictor = predictor
@@ -526,6 +528,9 @@ class RiskController:
     @classmethod
     def load(cls, path: str | PathLike[str], *, key: str | PathLike[str] | None = None) -> RiskController:
         """Load a calibration that :meth:`save` wrote; its predictions are identical bit for bit.
+
+        A map that was fitted stays part of it, so do not calibrate it again on rows that the map was fitted
+        on.
 
         Parameters
         ----------

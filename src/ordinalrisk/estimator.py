@@ -15,7 +15,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routi
 from sklearn.utils.validation import _check_method_params, check_is_fitted, column_or_1d
 
 from ordinalrisk.calibration.guarantees import Guarantee
-from ordinalrisk.calibration.spec import Spec
+from ordinalrisk.calibration.spec import AUTO, Spec
 from ordinalrisk.controller import RiskController
 from ordinalrisk.inputs.arrays import to_numpy
 from ordinalrisk.inputs.batch import Batch
@@ -295,10 +295,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         )
         recalibrate = {"recalibrate": self.recalibrate}
         if not isinstance(self.estimator, FrozenEstimator):  # what was learned in training stays
-            controller.recalibration, controller.growth = (
-                self.controller_.recalibration,
-                self.controller_.growth,
-            )
+            self._take_over_what_was_learned(controller)
             recalibrate = {}
         labels, of_rows = column_or_1d(to_numpy(y, "y"), warn=True), {"groups": groups, "clusters": clusters}
         weights = {"sample_weight": sample_weight, "class_ratios": class_ratios}
@@ -470,13 +467,24 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(
                 f"There must be at least two classes to choose from; got only one class: {classes.tolist()}."
             )
-        seeded = self.delta is not None and self.random_state is not None
+        draws = self.delta is not None or self.recalibrate is not None or self.growth == AUTO
+        seeded = draws and self.random_state is not None
         names = [field.name for field in fields(Spec) if field.name != "recalibration"]
         options = {name: getattr(self, name) for name in names}
         options |= {"classes": classes, "random_state": int(random.randint(2**31)) if seeded else None}
         controller = RiskController(**options, check=self.check)
         controller.spec.require_alpha(classes)
         return controller
+
+    def _take_over_what_was_learned(self, controller: RiskController) -> None:
+        known = self.controller_
+        if controller.spec.growth_is_open:
+            controller.growth = known.growth
+        if self.recalibrate is not None and known.recalibration is not None:
+            now, then = np.asarray(controller.classes).tolist(), known.classes_.tolist()
+            if now != then:
+                raise ValueError(f"The map was fitted for the classes {then}; calibrate has {now}.")
+            controller.recalibration = known.recalibration
 
     def _unfitted_recalibrator(self, classes: Classes, random: np.random.RandomState) -> Recalibrator | None:
         """Return the recalibrator to fit, if any; check its parameters before training."""

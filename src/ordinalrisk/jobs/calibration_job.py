@@ -122,16 +122,17 @@ def calibrate(
     used = [name for name, column in columns.items() if column is not None]
     reading = Reading(input_format, dask, note, progress, delimiter, decimal, sheet)
     maps_scores = recalibrate is not None or (
-        isinstance(controller, RiskController) and controller.recalibration is not None
+        isinstance(controller, RiskController) and controller._asked.recalibration is not None
     )
     with to_calibrate(paths, asked, classes, reading, maps_scores=maps_scores) as files:
         made = controller if isinstance(controller, RiskController) else controller(files.classes)
         require_controller(made)
-        require_no_point_labels(made)
-        require_theorem([*made.spec.options, *used])
+        asked_for, learned = made._asked, None  # a map that was learned before may have seen these rows
+        spec = asked_for
+        require_no_point_labels(spec)
+        require_theorem([*spec.options, *used])
         if dask is not None:
-            require_parts_suffice([*made.spec.options, *used])
-        spec, learned = made.spec, None
+            require_parts_suffice([*spec.options, *used])
         with files.executor() as executor, _naming_files(files):
             if spec.is_open(recalibrate, recalibration_rows):
                 from ordinalrisk.jobs.learning_job import learned_from_files
@@ -152,7 +153,7 @@ def calibrate(
             )
     calibrated = RiskController.of(spec, calibration)
     calibrated.check = made.check
-    calibrated._remember(made.spec, learned)
+    calibrated._remember(asked_for, learned)
     warn_of_tiny_groups(calibration, 2, ("group", "cluster"))
     warn_if_uncertified(calibrated._predictor.thresholds, stacklevel=2)
     warn_of_findings(spec, calibrated._predictor, rows, stacklevel=2)

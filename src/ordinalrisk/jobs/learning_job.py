@@ -40,8 +40,8 @@ def learned_from_files(
     n_rows, n_scores = sum(lengths), len(columns.scores)
     files.require_rows(n_rows)
     for part in files.parts:
-        part.scores_are_raw = recalibrator is not None
-        part.recalibration = None if recalibrator is not None else spec.recalibration
+        part.scores_are_raw = recalibrator is not None or spec.recalibration is not None
+        part.recalibration = None  # learning applies it
     units = n_groups = None
     if columns.cluster is not None or columns.group is not None:
         names = executor.fold(files.parts, AllRows(scores=False)).all()

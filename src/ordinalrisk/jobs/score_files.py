@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ordinalrisk.calibration.guarantees import warn_if_uncertified
+from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.controller import RiskController, require_calibrated
 from ordinalrisk.execution.fold import READ_AHEAD, Serial
 from ordinalrisk.files.find_columns import AskedColumns, ColumnFinder, Note
@@ -166,7 +167,7 @@ def as_calibrated(
 ) -> Iterator[ScoreFiles]:
     """Find the columns of a calibration in other files; with labels, clusters and groups if asked for."""
     require_calibrated(controller)
-    require_no_point_labels(controller)
+    require_no_point_labels(controller.spec)
     calibration, classes = controller.calibration_, controller.classes_.tolist()
     groups = calibration.strata.groups
     used = {
@@ -234,9 +235,8 @@ def _parts(
     ]
 
 
-def require_no_point_labels(controller: RiskController) -> None:
+def require_no_point_labels(spec: Spec) -> None:
     """Refuse a growth rule that needs the caller's point labels, which are in no column of a file."""
-    spec = controller.spec
     if not spec.growth_is_open and spec.growth.point == "given":
         raise ValueError(
             'A job needs a growth rule that finds its own point labels; this one has point="given". Take '
