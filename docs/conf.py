@@ -40,6 +40,7 @@ extensions = [
     "schemas",
     "house_style",
     "rooms",
+    "source_links",
 ]
 exclude_patterns = ["_build", "pages"]
 nitpicky = True
