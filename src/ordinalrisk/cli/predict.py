@@ -23,6 +23,14 @@ def predict(
     logits: options.Logits = None,
     rescale: options.Rescale = False,
     alpha: options.Alpha = None,
+    actions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Costs of actions, a row each, by label: add action and worst_case, the action with the "
+            "least worst-case cost over each set.",
+        ),
+    ] = None,
     group: options.Group = None,
     weight_col: options.WeightColumn = None,
     unseen_groups: Annotated[
@@ -57,10 +65,10 @@ def predict(
 ) -> None:
     """Write the prediction set of each row of a file.
 
-    The output has the kept columns, then lower and upper (labels) and size. Columns of scores, groups and
-    weights are found by their names at calibration, in any order. Files of any size are streamed. With
-    several files or a cluster, --out is a folder with one output per file, and _ordinalrisk.json, which lists
-    them once all are written. A second run replaces them.
+    The output has the kept columns, then lower and upper (labels) and size, and with --actions action and
+    worst_case. Columns of scores, groups and weights are found by their names at calibration, in any order.
+    Files of any size are streamed. With several files or a cluster, --out is a folder with one output per
+    file, and _ordinalrisk.json, which lists them once all are written. A second run replaces them.
 
     \b
     Examples:
@@ -68,6 +76,7 @@ def predict(
       ordinalrisk predict cal.json new.csv -o - --keep id | head
       ordinalrisk predict cal.json new.arrow -o sets.csv.gz --alpha 0.01
       ordinalrisk predict cal.json new.csv -o sets.csv --unseen-groups full
+      ordinalrisk predict cal.json new.parquet -o sets.parquet --actions costs.csv
       ordinalrisk predict cal.json 'new/*.parquet' -o sets --cluster local:4
     """  # noqa: D301
     places = row_files.named(new, cluster)
@@ -76,7 +85,8 @@ def predict(
     if to_folder and piped:
         terminal.fail("--out: with --cluster or several files it must be a folder, not a pipe.")
     if not to_folder and not piped:
-        terminal.require_writable_file(written, "--out", saved, options.place(places[0]))
+        others = [places[0]] if actions is None else [places[0], actions]
+        terminal.require_writable_file(written, "--out", saved, *map(options.place, others))
         options.require_format(written, output_format)
 
     from ordinalrisk import jobs
@@ -102,6 +112,7 @@ def predict(
             places,
             out,
             alpha=risk,
+            actions=actions,
             scores=scores,
             logits=logits,
             rescale=rescale,

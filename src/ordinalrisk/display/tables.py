@@ -20,10 +20,11 @@ _DECIMALS = 4
 
 
 class LabelColumn(NamedTuple):
-    """A column of labels: their positions in the classes, which are in order."""
+    """A column of labels: their positions in the classes, which are in order unless it is said."""
 
     positions: Any
     classes: Any
+    are_in_order: bool = True
 
     @property
     def are_text(self) -> bool:
@@ -115,7 +116,8 @@ def pandas_frame(columns: ColumnsByName, index: Any = None) -> pd.DataFrame:
             return column
         if not column.are_text:
             return column.classes[column.positions]
-        return pd.Categorical.from_codes(column.positions, categories=pd.Index(column.names), ordered=True)
+        categories = pd.Index(column.names)
+        return pd.Categorical.from_codes(column.positions, categories, ordered=column.are_in_order)
 
     return pd.DataFrame({name: values(column) for name, column in columns.items()}, index=index)
 

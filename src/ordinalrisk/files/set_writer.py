@@ -1,4 +1,4 @@
-"""Prediction sets as a file: the kept columns, the first label, the last label and the size."""
+"""Prediction sets as a file: the kept columns, both ends of a set, its size, and maybe an action."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from ordinalrisk.files.scored_rows import FileRows
 from ordinalrisk.files.writers import writing
 from ordinalrisk.inputs.batch import Batch
 from ordinalrisk.inputs.labels import Classes
+from ordinalrisk.prediction.action_costs import ActionCosts
 from ordinalrisk.prediction.interval_set import IntervalSet
 
 ADDED = ("lower", "upper", "size")
+ADDED_BY_ACTIONS = ("action", "worst_case")
 BATCHES_BEHIND = 8  # as many as are in a row group, which is written at once
 _BINARY = (
     pa.types.is_binary,
@@ -66,6 +68,7 @@ class SetWriter:
     """Writes the sets of batches, and counts them in ``written``."""
 
     columns: _SetColumns
+    actions: _ActionColumns | None
     schema: pa.Schema
     write_batch: Callable[[pa.RecordBatch], None]
     written: Predicted = _NOTHING
@@ -73,6 +76,8 @@ class SetWriter:
     def write(self, batch: Batch, sets: IntervalSet, n_uncertified: int) -> None:
         size = sets.size
         arrays = [*batch.columns.values(), *self.columns.arrays(sets, size)]
+        if self.actions is not None:
+            arrays += self.actions.arrays(sets, batch.proba)
         self.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
         n_single = int(np.count_nonzero(size == 1))
         self.written = total([self.written, Predicted(len(size), int(size.sum()), n_single, n_uncertified)])
@@ -83,6 +88,7 @@ def writing_sets(
     rows: FileRows,
     place: str,
     classes: Classes,
+    actions: ActionCosts | None = None,
     prefix: str = "",  # before the names of the new columns
     given_format: str | None = None,  # if the name has no known ending
     safe_csv: bool = False,
@@ -92,21 +98,22 @@ def writing_sets(
 
     They are written in another thread while the next rows are predicted.
     """
-    new_names = [prefix + name for name in ADDED]
+    new_names = [prefix + name for name in (*ADDED, *(() if actions is None else ADDED_BY_ACTIONS))]
     if taken := [name for name in new_names if name in rows.keep]:
         raise FileError(
             f"{rows.name}: already has a column {taken[0]!r}; keep other columns with `keep`, or rename the "
             "new ones with `prefix`."
         )
-    columns = _SetColumns(classes)
-    new = [pa.field(name, kind, nullable=False) for name, kind in zip(new_names, columns.types, strict=True)]
+    columns, chosen = _SetColumns(classes), None if actions is None else _ActionColumns(actions)
+    types = [*columns.types, *(() if chosen is None else chosen.types)]
+    new = [pa.field(name, kind, nullable=False) for name, kind in zip(new_names, types, strict=True)]
     schema = pa.schema([*map(rows.source.field_as_read, rows.keep), *new])
     _require_writable(rows, place, schema, given_format)
     with (
         writing(place, schema, given_format, new_names, safe_csv) as writer,
         _in_background(writer.write) as write_batch,
     ):
-        sets = SetWriter(columns, schema, write_batch)
+        sets = SetWriter(columns, chosen, schema, write_batch)
         yield sets
         if not sets.written.n_rows and not may_be_empty:
             raise FileError(f"{rows.name}: has no rows.")
@@ -157,6 +164,21 @@ class _SetColumns:
                 positions = _numbers(index.astype(self._small))
                 yield pa.DictionaryArray.from_arrays(positions, self._names, ordered=True)
         yield _numbers(size.astype(self._small))
+
+
+class _ActionColumns:
+    """The action of each row as text, once in a dictionary, and its worst-case cost."""
+
+    def __init__(self, costs: ActionCosts) -> None:
+        self._costs, self._names = costs, _texts(list(costs.actions))
+        self._small = _narrowest(len(costs.actions))
+        self.types = pa.dictionary(pa.from_numpy_dtype(self._small), pa.string()), pa.float64()
+
+    def arrays(self, sets: IntervalSet, proba: Any) -> Iterator[pa.Array]:
+        ends = sets.lower_index, sets.upper_index
+        chosen = self._costs.choose(*ends, proba)
+        yield pa.DictionaryArray.from_arrays(_numbers(chosen.astype(self._small)), self._names)
+        yield _numbers(self._costs.worst_cases(*ends))
 
 
 # pa.array would do both, but it imports pandas where that is installed, which takes longer than all the rest.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from ordinalrisk.inputs.arrays import is_missing, library_of
@@ -57,6 +58,14 @@ def index_columns(index: Any) -> dict[str, Any]:
         f"level_{i}" if name is None else str(name): _level_values(index.get_level_values(i))
         for i, name in enumerate(index.names)
     }
+
+
+def with_index(columns: Mapping[str, Any], index: Any, names: Any = None) -> dict[str, Any]:
+    """Return columns by name, after those of a pandas index or a column ``index`` with ``names``."""
+    first = index_columns(index) if names is None else {"index": names}
+    if taken := [name for name in first if name in columns]:
+        raise ValueError(f"The index is called {taken[0]!r}, as a column of the frame; rename the index.")
+    return {**first, **columns}
 
 
 def _counts(index: Any) -> bool:

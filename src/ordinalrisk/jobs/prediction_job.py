@@ -12,6 +12,7 @@ from ordinalrisk import __version__
 from ordinalrisk.calibration.score_counts import BinCounts, difference_of, no_counts, score_counts
 from ordinalrisk.controller import RiskController
 from ordinalrisk.execution.fold import Serial
+from ordinalrisk.files.action_file import action_costs
 from ordinalrisk.files.find_columns import AskedColumns, Note
 from ordinalrisk.files.formats import checked_format
 from ordinalrisk.files.interrupting import undone_if_interrupted
@@ -39,6 +40,7 @@ def predict(
     out: str | os.PathLike[str],
     *,
     alpha: Any = None,
+    actions: Any = None,
     scores: str | Sequence[str] | None = None,
     logits: bool | None = None,
     rescale: bool = False,
@@ -61,8 +63,9 @@ def predict(
 ) -> Predicted:
     """Write the prediction set of each row of a file.
 
-    The output has the columns that are kept, and ``lower``, ``upper`` (labels) and ``size``. Columns are
-    found by the names that they had when calibrating, in any order. Files are written whole or not at all.
+    The output has the columns that are kept, and ``lower``, ``upper`` (labels) and ``size``; with
+    ``actions`` also ``action`` and ``worst_case``. Columns are found by the names that they had when
+    calibrating, in any order. Files are written whole or not at all.
 
     Parameters
     ----------
@@ -75,6 +78,10 @@ def predict(
         ``_ordinalrisk.json``, the list of these files, which is written last.
     alpha : number or mapping, optional
         Another risk than the one calibrated for.
+    actions : path, mapping or data frame, optional
+        Costs of actions: for each row, choose the action with the least worst-case cost over its set, as
+        :meth:`ordinalrisk.IntervalSet.decide` does with the probabilities that the sets are made of. A file
+        has the names of the actions in its first column, and a column of costs named after each label.
     scores, logits, rescale, group, weight
         As for :func:`calibrate`; by default as calibrated.
     unseen_groups : {"error", "full"}
@@ -130,6 +137,7 @@ def predict(
         unseen_groups=unseen_groups,
     ) as files:
         controller = at_risk(controller, alpha)
+        costs = None if actions is None else action_costs(actions, controller.classes_)
         predicted_sets = partial(
             Predictor.of(controller.spec, controller.calibration_).sets,
             unseen_groups=unseen_groups,
@@ -143,6 +151,7 @@ def predict(
         writing = partial(
             writing_sets,
             classes=controller.classes_,
+            actions=costs,
             prefix=prefix,
             given_format=output_format,
             safe_csv=safe_csv,

@@ -12,10 +12,14 @@ from ordinalrisk.display.tables import LabelColumn, pandas_frame, polars_frame
 from ordinalrisk.inputs import device
 from ordinalrisk.inputs.arrays import as_floats, to_numpy
 from ordinalrisk.inputs.device import on_device, to_device_of, to_host
-from ordinalrisk.inputs.labels import Classes, as_classes, class_indices
+from ordinalrisk.inputs.labels import Classes, as_classes, class_indices, require_column_order
 from ordinalrisk.inputs.numbers import is_whole
-from ordinalrisk.inputs.row_index import index_columns, require_same_rows
+from ordinalrisk.inputs.probability_matrix import as_matrix
+from ordinalrisk.inputs.row_index import require_same_rows, with_index
 from ordinalrisk.prediction import notebook_view
+from ordinalrisk.prediction.action_costs import ActionCosts
+from ordinalrisk.prediction.decisions import Decisions
+from ordinalrisk.recalibration.reading import as_scores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -221,11 +225,61 @@ class IntervalSet:
         >>> sets.to_polars().columns, sets.to_polars(index=["Ann", "Bob"]).columns
         (['lower', 'upper', 'size'], ['index', 'lower', 'upper', 'size'])
         """
-        names = index_columns(self.index) if index is None else {"index": index}
-        columns = self._columns()
-        if taken := [name for name in names if name in columns]:
-            raise ValueError(f"The index is called {taken[0]!r}, as a column of the frame; rename the index.")
-        return polars_frame({**names, **columns})
+        return polars_frame(with_index(self._columns(), self.index, index))
+
+    def decide(self, costs: Any, *, actions: Any = None, proba: Any = None) -> Decisions:
+        r"""Choose for each row the action with the least worst-case cost over the labels in its set.
+
+        .. math:: a(C) \in \arg\min_a \, \max_{y \in C} c(a, y)
+
+        If the set includes the true label, the action costs at most its worst case. So if sets miss the true
+        label with probability at most ``alpha``, the cost is above the worst case with probability at most
+        ``alpha``, over all rows; for the rows of one action alone it can be higher.
+
+        Parameters
+        ----------
+        costs : mapping, data frame or table
+            What each action costs for each label: a mapping from each action to its costs in the order of
+            the labels; a frame with a column named after each label, and the actions as its index or in its
+            first column; or a table with a row for each action. A cost is any number. Decimals are exact:
+            0.29 is 29/100, and worst cases are compared without rounding.
+        actions : sequence of str, optional
+            The names of the rows of a table.
+        proba : array-like of shape (n, K), optional
+            Among actions with the same worst case, take the one with the least mean cost under these
+            probabilities. Without them, and for equal means, it is the first one in ``costs``. If the
+            calibration recalibrates scores, pass what its map makes of them:
+            ``controller.recalibration(scores)``.
+
+        Returns
+        -------
+        Decisions
+            The action and the worst-case cost of each row, on the host.
+
+        References
+        ----------
+        Wald. Statistical Decision Functions. Wiley 1950: the minimax rule.
+
+        Examples
+        --------
+        >>> sets = IntervalSet([0, 0, 2], [0, 2, 2], classes=["None", "Mild", "Severe"])
+        >>> sets.decide({"treat": [3, 1, 0], "refer": [2, 2, 2], "wait": [0, 2, 9]})
+        Decisions for 3 rows: treat 1, refer 1, wait 1
+          0  wait, worst case 0
+          1  refer, worst case 2
+          2  treat, worst case 0
+        """
+        table = ActionCosts.of(costs, self.classes, actions)
+        host = self.cpu()
+        ends = host.lower_index, host.upper_index
+        matrix = None if proba is None else self._probabilities(proba)
+        return Decisions(
+            _read_only(table.choose(*ends, matrix)),
+            table.worst_cases(*ends),
+            self.index,
+            table,
+            self.classes,
+        )
 
     def cpu(self) -> IntervalSet:
         """Copy the intervals from a GPU to the host.
@@ -244,6 +298,18 @@ class IntervalSet:
         if not on_device(self.lower_index):
             return self
         return IntervalSet.of(to_host(self.lower_index), to_host(self.upper_index), self.classes, self.index)
+
+    def _probabilities(self, proba: Any) -> Any:
+        """Check that there is a row of probabilities for each set; return them on the host."""
+        require_same_rows(4, sets=self, proba=proba)
+        matrix, n, K = as_matrix(proba), len(self), len(self.classes)
+        if tuple(matrix.shape) != (n, K):
+            raise ValueError(
+                f"proba must have a row for each of the {n} sets and a column for each of the {K} labels; "
+                f"got shape {tuple(matrix.shape)}."
+            )
+        require_column_order(proba, self.classes)
+        return to_host(as_scores(matrix, "probabilities"))
 
     def _labels(self, index: Any) -> Any:
         return device.labels_at(index, self.classes) if on_device(index) else self.classes[index]

@@ -106,6 +106,11 @@ class LazyIntervalSet:
         ]
         return DaskExecutor().fold(parts, SetCounts(len(self.classes))).tally
 
+    def __getattr__(self, name: str) -> Any:
+        if name in ("decide", "to_pandas", "to_polars", "cpu"):
+            raise AttributeError(f"The sets are not computed yet; call sets.compute().{name}.")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def compute(self) -> IntervalSet:
         """Compute the sets."""
         return _sets(np.concatenate(dask.compute(*self._ends.parts)), self.classes)
