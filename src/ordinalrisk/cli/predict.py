@@ -80,6 +80,8 @@ def predict(
       ordinalrisk predict cal.json 'new/*.parquet' -o sets --cluster local:4
     """  # noqa: D301
     places = row_files.named(new, cluster)
+    if actions is not None:
+        options.require_input(options.place(actions))
     saved, written, piped = options.place(calibration), options.place(out), out == "-"
     to_folder = cluster is not None or len(places) > 1
     if to_folder and piped:

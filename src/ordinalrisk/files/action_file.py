@@ -11,6 +11,7 @@ import pyarrow as pa
 from ordinalrisk.files.formats import FileError
 from ordinalrisk.files.label_names import position_of_label
 from ordinalrisk.files.opening import opened
+from ordinalrisk.files.places import PIPE, exists
 from ordinalrisk.files.readers import Source
 from ordinalrisk.inputs.labels import Classes
 from ordinalrisk.inputs.numbers import as_fraction
@@ -21,7 +22,10 @@ def action_costs(actions: Any, classes: Classes) -> ActionCosts:
     """Read the costs of actions from a file of any format, or from what ``IntervalSet.decide`` takes."""
     if not isinstance(actions, str | os.PathLike):
         return ActionCosts.of(actions, classes)
-    with opened(os.fspath(actions)) as source:
+    place = os.fspath(actions)
+    if place != PIPE and not exists(place):
+        raise FileNotFoundError(f"there is no file {place}.")
+    with opened(place) as source:
         first, *others = source.schema.names
         position = position_of_label(classes.tolist())
         named = [name if (k := position(name)) is None else str(classes[k]) for name in others]

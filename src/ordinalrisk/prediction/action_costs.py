@@ -46,11 +46,12 @@ class ActionCosts:
     @classmethod
     def of(cls, costs: Any, classes: Classes, actions: Any = None) -> ActionCosts:
         """Read costs from a mapping, a data frame, or a table with ``actions``, the names of its rows."""
-        if actions is not None and (isinstance(costs, Mapping) or hasattr(costs, "columns")):
+        is_frame = hasattr(type(costs), "columns")  # a lazy frame would have to be asked for them
+        if actions is not None and (isinstance(costs, Mapping) or is_frame):
             raise ValueError("costs names the actions already; leave out actions.")
         if isinstance(costs, Mapping):
             names, rows = list(costs), [items(row, f"costs[{name!r}]") for name, row in costs.items()]
-        elif hasattr(costs, "columns"):
+        elif is_frame:
             names, rows = _rows_of_frame(costs, classes)
         else:
             rows = [items(row, f"costs[{i}]") for i, row in enumerate(items(costs, "costs"))]
@@ -137,11 +138,11 @@ class ActionCosts:
         return least
 
     def _mean_costs(self, proba: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the mean cost of each row and action, as a share of the largest cost.
+        """Return the mean cost of each row and action, in a unit that is a power of two.
 
         Terms are added label by label, so that a row has the same bits in every batch.
         """
-        scaled = self.values / (np.abs(self.values).max() or 1.0)  # so that no sum overflows
+        scaled = np.ldexp(self.values, -np.frexp(np.abs(self.values).max())[1])  # so that no sum overflows
         means = np.zeros((len(proba), len(self.actions)))
         for k, costs in enumerate(scaled.T):
             means += proba[:, k, None].astype(np.float64) * costs
