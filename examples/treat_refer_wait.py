@@ -49,7 +49,9 @@ print(f"mean cost {cost.mean():.2f}, mean worst case {decisions.worst_case.mean(
 # low grades, and a higher share of these sets misses.
 
 table = pd.DataFrame({"action": decisions.action, "cost": cost, "above": above})
-print(table.groupby("action").agg(rows=("cost", "size"), above=("above", "mean")).round(3))
+print(
+    table.groupby("action").agg(rows=("cost", "size"), above=("above", "mean")).round(3)
+)
 
 # %%
 # It is a cautious rule: for a set it looks at the worst label alone, however unlikely. If you trust the probabilities,

@@ -39,6 +39,7 @@ READING_ORDER = (
     # any cost,
     "retina_grades",
     "clinical_costs",
+    "treat_refer_wait",
     "age_in_years",
     # any promise,
     "groups_and_classes",

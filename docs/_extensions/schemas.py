@@ -29,6 +29,7 @@ RESULTS = (
     "ordinalrisk.selection.compare.Comparisons",
     "ordinalrisk.selection.coverage_weights.CoverageWeights",
     "ordinalrisk.calibration.guarantees.Guarantee",
+    "ordinalrisk.prediction.decisions.Decisions",
     "ordinalrisk.prediction.interval_set.Interval",
     "ordinalrisk.losses.IntervalLoss",
     "ordinalrisk.metrics.Estimate",
