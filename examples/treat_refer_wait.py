@@ -2,8 +2,8 @@
 Treat, refer or wait: an action for each set
 ============================================
 
-A set says which grades are possible. Somebody then has to act. Here each photograph of a retina gets one of three
-actions: the one with the least worst-case cost over the grades in its set.
+A set says which grades are possible. Somebody then has to act. Here each photograph of a retina gets one of
+three actions: the one with the least worst-case cost over the grades in its set.
 
 The photographs and scores are from :doc:`/gallery/retina_grades`. The costs are made up.
 """
@@ -22,8 +22,8 @@ controller = orisk.RiskController(alpha=0.1)
 print(controller.calibrate(proba[calibration], grade[calibration]).guarantee())
 
 # %%
-# A row has the costs of an action for the grades 0 to 4. To wait is free for a healthy eye and harms a sick one.
-# To treat at once is for severe grades. To refer to an expert is never best and never bad.
+# A row has the costs of an action for the grades 0 to 4. To wait is free for a healthy eye and harms a sick
+# one. To treat at once is for severe grades. To refer to an expert is never best and never bad.
 
 costs = {
     "wait": [0, 2, 10, 30, 60],
@@ -45,8 +45,8 @@ print(f"cost above the worst case: {above.mean():.3f}")
 print(f"mean cost {cost.mean():.2f}, mean worst case {decisions.worst_case.mean():.2f}")
 
 # %%
-# The guarantee is for all rows together, not for the rows of one action. Photographs to wait for have small sets of
-# low grades, and a higher share of these sets misses.
+# The guarantee is for all rows together, not for the rows of one action. Photographs to wait for have small
+# sets of low grades, and a higher share of these sets misses.
 
 table = pd.DataFrame({"action": decisions.action, "cost": cost, "above": above})
 print(
@@ -54,9 +54,9 @@ print(
 )
 
 # %%
-# It is a cautious rule: for a set it looks at the worst label alone, however unlikely. If you trust the probabilities,
-# the least mean cost is another choice, without a guarantee. On these rows both cost about the same, and less than any
-# action for all.
+# It is a cautious rule: for a set it looks at the worst label alone, however unlikely. If you trust the
+# probabilities, the least mean cost is another choice, without a guarantee. On these rows both cost about
+# the same, and less than any action for all.
 
 mean_costs = proba[test] @ pd.DataFrame(costs).to_numpy()
 by_mean = pd.DataFrame(costs).to_numpy()[grade[test], mean_costs.argmin(axis=1)]
@@ -65,8 +65,9 @@ for action, row in costs.items():
     print(f"always {action}: {pd.Series(row)[grade[test]].mean():.2f}")
 
 # %%
-# The command does the same for files: ``ordinalrisk predict cal.json new.csv -o sets.csv --actions costs.csv``, where
-# the first column of ``costs.csv`` has the names of the actions, and the other columns are named after the grades.
+# The command does the same for files: ``ordinalrisk predict cal.json new.csv -o sets.csv --actions
+# costs.csv``, where the first column of ``costs.csv`` has the names of the actions, and the other columns
+# are named after the grades.
 
 share = pd.crosstab(grade[test], decisions.action, normalize="index")[[*costs]]
 axes = share.plot.bar(stacked=True, color=[GREY, BLUE, VERMILLION], rot=0, width=0.8)

@@ -8,7 +8,7 @@ the cost exceeds it only on a miss, whatever the costs and however ties are brok
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from ordinalrisk.display.tables import ColumnsByName, LabelColumn, Table, pandas
 from ordinalrisk.inputs.device import to_host
 from ordinalrisk.inputs.labels import Classes, class_indices
 from ordinalrisk.inputs.row_index import require_same_rows, with_index
-from ordinalrisk.prediction.action_costs import ActionCosts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +36,12 @@ class Decisions(Table):
         The position of each row's action in the table of costs.
     worst_case : array of float
         The largest cost of each row's action over the labels in its set.
+    actions : tuple of str
+        The names of the actions, in the order of the table.
+    costs : array of float of shape (actions, K)
+        The table of costs.
+    classes : array
+        The labels in order.
     index : pandas.Index or None
         The index of the rows, if the sets have one.
 
@@ -53,9 +58,10 @@ class Decisions(Table):
 
     action_index: NDArray[np.int32]
     worst_case: NDArray[np.float64]
-    index: Any
-    _costs: ActionCosts = field(repr=False)
-    _classes: Classes = field(repr=False)
+    actions: tuple[str, ...]
+    costs: NDArray[np.float64]
+    classes: Classes
+    index: Any = None
 
     @property
     def action(self) -> NDArray[Any]:
@@ -65,8 +71,8 @@ class Decisions(Table):
     @property
     def counts(self) -> dict[str, int]:
         """The number of rows of each action, in the order of the table of costs."""
-        times = np.bincount(self.action_index, minlength=len(self._costs.actions))
-        return dict(zip(self._costs.actions, times.tolist(), strict=True))
+        times = np.bincount(self.action_index, minlength=len(self.actions))
+        return dict(zip(self.actions, times.tolist(), strict=True))
 
     def cost(self, y: Any) -> NDArray[np.float64]:
         """Return what each row's action costs, given the true labels.
@@ -91,8 +97,8 @@ class Decisions(Table):
         array([2., 1.])
         """
         require_same_rows(decisions=self, y=y)
-        label = to_host(class_indices(y, self._classes, len(self)))
-        realised: NDArray[np.float64] = self._costs.values[self.action_index, label]
+        label = to_host(class_indices(y, self.classes, len(self)))
+        realised: NDArray[np.float64] = self.costs[self.action_index, label]
         return realised
 
     def to_pandas(self) -> pd.DataFrame:
@@ -135,7 +141,7 @@ class Decisions(Table):
 
     @property
     def _names(self) -> NDArray[Any]:
-        return np.array(self._costs.actions)
+        return np.array(self.actions)
 
     def _columns(self) -> ColumnsByName:
         actions = LabelColumn(self.action_index, self._names, are_in_order=False)

@@ -276,9 +276,10 @@ class IntervalSet:
         return Decisions(
             _read_only(table.choose(*ends, matrix)),
             table.worst_cases(*ends),
-            self.index,
-            table,
+            table.actions,
+            table.values,
             self.classes,
+            self.index,
         )
 
     def cpu(self) -> IntervalSet:
