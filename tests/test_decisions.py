@@ -468,14 +468,12 @@ def test_a_file_of_costs_must_be_there_and_stay(files, here):
     assert refusal(2, *predict("--actions", "costs.csv", out="costs.csv")).startswith(
         "--out: costs.csv is read too, and would be lost"
     )
+    controller, scores = orisk.RiskController.load("cal.json"), "p0,p1,p2,p3"
     with pytest.raises(FileNotFoundError, match=r"there is no file none\.csv"):
-        orisk.jobs.predict(
-            orisk.RiskController.load("cal.json"),
-            "new.csv",
-            "sets.csv",
-            actions="none.csv",
-            scores="p0,p1,p2,p3",
-        )
+        orisk.jobs.predict(controller, "new.csv", "sets.csv", actions="none.csv", scores=scores)
+    with pytest.raises(ValueError, match=r"costs\.csv: is read, and would be lost; choose another name"):
+        orisk.jobs.predict(controller, "new.csv", "costs.csv", actions=here / "costs.csv", scores=scores)
+    assert (here / "costs.csv").read_text() == CSV
 
 
 def test_a_kept_column_can_be_in_the_way(files, here):

@@ -11,6 +11,7 @@ import pyarrow as pa
 from ordinalrisk.files.formats import FileError
 from ordinalrisk.files.label_names import position_of_label
 from ordinalrisk.files.opening import opened
+from ordinalrisk.files.patterns import identity_of
 from ordinalrisk.files.places import PIPE, exists
 from ordinalrisk.files.readers import Source
 from ordinalrisk.inputs.labels import Classes
@@ -18,13 +19,15 @@ from ordinalrisk.inputs.numbers import as_fraction
 from ordinalrisk.prediction.action_costs import ActionCosts, columns_by_label
 
 
-def action_costs(actions: Any, classes: Classes) -> ActionCosts:
-    """Read the costs of actions from a file of any format, or from what ``IntervalSet.decide`` takes."""
+def action_costs(actions: Any, classes: Classes, out: str) -> ActionCosts:
+    """Read the costs of actions from a file other than ``out``, or what ``IntervalSet.decide`` takes."""
     if not isinstance(actions, str | os.PathLike):
         return ActionCosts.of(actions, classes)
     place = os.fspath(actions)
     if place != PIPE and not exists(place):
         raise FileNotFoundError(f"there is no file {place}.")
+    if place != PIPE and identity_of(place) == identity_of(out):
+        raise FileError(f"{place}: is read, and would be lost; choose another name for `out`.")
     with opened(place) as source:
         first, *others = source.schema.names
         position = position_of_label(classes.tolist())

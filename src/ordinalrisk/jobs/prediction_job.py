@@ -137,7 +137,7 @@ def predict(
         unseen_groups=unseen_groups,
     ) as files:
         controller = at_risk(controller, alpha)
-        costs = None if actions is None else action_costs(actions, controller.classes_)
+        costs = None if actions is None else action_costs(actions, controller.classes_, out)
         predicted_sets = partial(
             Predictor.of(controller.spec, controller.calibration_).sets,
             unseen_groups=unseen_groups,
