@@ -65,9 +65,8 @@ for action, row in costs.items():
     print(f"always {action}: {pd.Series(row)[grade[test]].mean():.2f}")
 
 # %%
-# The command does the same for files: ``ordinalrisk predict cal.json new.csv -o sets.csv --actions
-# costs.csv``, where the first column of ``costs.csv`` has the names of the actions, and the other columns
-# are named after the grades.
+# ``ordinalrisk predict cal.json new.csv -o sets.csv --actions costs.csv`` does the same for files. The first
+# column of ``costs.csv`` has the names of the actions, and the other columns are named after the grades.
 
 share = pd.crosstab(grade[test], decisions.action, normalize="index")[[*costs]]
 axes = share.plot.bar(stacked=True, color=[GREY, BLUE, VERMILLION], rot=0, width=0.8)
