@@ -643,7 +643,7 @@ def test_options_reach_the_controller(options):
     assert len(held_out) == 100
     proba = model.estimator_.predict_proba(X)
     seed = model.controller_.random_state
-    expected = RiskController(alpha=0.1, classes=range(4), random_state=seed, **options)
+    expected = RiskController(alpha=0.1, random_state=seed, recalibration=model.recalibrator_, **options)
     expected.calibrate(proba[held_out], y[held_out])
     assert model.controller_.threshold_ == expected.threshold_ != math.inf
     assert model.predict_set(X) == expected.predict_set(proba)

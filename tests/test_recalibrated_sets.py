@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 import ordinalrisk as orisk
@@ -193,7 +194,7 @@ def test_the_map_is_fitted_on_training_rows_that_the_model_was_not_trained_on(re
     patients = np.arange(200) // 4
     model = orisk.OrdinalRiskClassifier(recording, recalibrate="temperature", random_state=0)
     model.fit(X, y, clusters=patients)
-    *trained, whole = recording.trained
+    whole, *trained = recording.trained
     *asked, calibration = recording.asked
     assert len(trained) == len(asked) == 5
     assert whole | calibration == {*range(200)}
@@ -232,6 +233,206 @@ def test_another_calibration_keeps_the_map():
     model.set_params(classes=None, recalibrate=None, growth="paper").calibrate(X[200:], y[200:])
     assert model.controller_.recalibration is None
     assert model.controller_.growth == orisk.PaperGrowth()
+
+
+def test_the_default_recalibrates():
+    X, y = features(300)
+    model = orisk.OrdinalRiskClassifier(LogisticRegression(), random_state=0).fit(X[:, 1:], y)
+    auto = orisk.OrdinalRiskClassifier(LogisticRegression(), recalibrate="auto", random_state=0)
+    assert model.recalibrator_.recalibration_.n_rows == 225
+    assert auto.fit(X[:, 1:], y).controller_.recalibration == model.controller_.recalibration
+    assert same(model.predict_set(X[:, 1:]), auto.predict_set(X[:, 1:]))
+
+
+class Fussy(LogisticRegression):
+    """Can't be trained on fewer rows than this."""
+
+    fewest = 0
+
+    def fit(self, X, y):
+        if len(y) < self.fewest:
+            raise ValueError(f"{len(y)} rows are too few for me")
+        return super().fit(X, y)
+
+
+def lonely(n):
+    """One row of a second class, which is a training row."""
+    X, _ = features(n)
+    y = np.zeros(n, int)
+    y[-1] = 1
+    return X[:, 1:], y
+
+
+@pytest.mark.filterwarnings("ignore:No calibration row has the labels")
+@pytest.mark.filterwarnings("ignore:.*calibration row", "ignore:Every set", "ignore:Sets hold")
+class TestTheDefaultGoesWithoutAMap:
+    """Where there can't be one, or where nobody has measured what it does."""
+
+    def fitted(self, X, y, model=None, **how):
+        how = {"random_state": 1, "calibration_size": 10, "alpha": 0.2, "check": False} | how
+        clusters = how.pop("clusters", None)
+        made = orisk.OrdinalRiskClassifier(model or LogisticRegression(), **how)
+        return made.fit(X, y, clusters=clusters)
+
+    @pytest.mark.parametrize(("n", "is_there"), [(39, False), (40, True)])
+    def test_with_fewer_than_30_training_rows(self, n, is_there):
+        X, y = features(n)
+        default, asked = (self.fitted(X[:, 1:], y, **how) for how in ({}, {"recalibrate": "regression"}))
+        assert (default.recalibrator_ is not None) == is_there
+        assert (default.controller_.recalibration is not None) == is_there
+        assert asked.recalibrator_.recalibration_.n_rows == n - 10
+
+    def test_with_fewer_than_30_clusters(self):
+        X, y = features(200)
+        few, many = np.arange(200) // 6, np.arange(200) // 5
+        assert self.fitted(X[:, 1:], y, clusters=few, calibration_size=5).recalibrator_ is None
+        assert self.fitted(X[:, 1:], y, clusters=many, calibration_size=5).recalibrator_ is not None
+        with pytest.raises(ValueError, match="folds must be a whole number from 2 to the number of clusters"):
+            self.fitted(
+                X[:, 1:], y, clusters=np.arange(200) // 50, calibration_size=1, recalibrate="temperature"
+            )
+
+    def test_where_a_fold_would_leave_one_class(self):
+        X, y = lonely(80)
+        plain = self.fitted(X, y, recalibrate=None)
+        default = self.fitted(X, y)
+        assert default.recalibrator_ is None
+        assert default.controller_.data_blake3_ == plain.controller_.data_blake3_
+        with pytest.raises(ValueError, match=r"all training rows have the label 0, so no model.*Add rows"):
+            self.fitted(X, y, recalibrate="regression")
+        with pytest.raises(ValueError, match="all training rows have the label 0, so no model"):
+            self.fitted(X, y, growth="auto")
+
+    def test_where_the_model_fails_without_a_fold(self):
+        X, y = features(100)
+        model = Fussy()
+        Fussy.fewest = 80
+        with pytest.warns(orisk.CalibrationWarning, match=r"not recalibrated.*72 rows are too few for me.*"):
+            default = self.fitted(X[:, 1:], y, model)
+        assert default.recalibrator_ is None
+        with pytest.raises(ValueError, match="72 rows are too few for me"):
+            self.fitted(X[:, 1:], y, model, recalibrate=orisk.Recalibrator())
+        Fussy.fewest = 95
+        with pytest.raises(ValueError, match="90 rows are too few for me"):
+            self.fitted(X[:, 1:], y, model)
+
+    def test_and_still_chooses_a_growth_rule(self):
+        X, y = features(39)
+        found = self.fitted(X[:, 1:], y, growth="auto")
+        assert found.recalibrator_ is None
+        assert found.growth_sizes_.keys() >= {"frontier", "rps"}
+
+
+@pytest.mark.filterwarnings("ignore:No .* row has the labels")
+@pytest.mark.parametrize("forest", [False, True], ids=["regression", "forest"])
+def test_rare_classes_are_safe(forest):
+    """A class of one row is unknown to the model that predicts it, and a forest gives exact zeros."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    inner = RandomForestClassifier(10, random_state=0) if forest else LogisticRegression()
+    for seed in range(3):
+        X, y = features(120, seed)
+        y[[3, 50]] = 4, 5
+        model = orisk.OrdinalRiskClassifier(
+            inner, alpha=0.2, classes=range(7), random_state=seed, check=False
+        )
+        raw = model.fit(X[:, 1:], y).predict_ordered_proba(X[:, 1:])
+        mended = np.asarray(model.recalibrator_.transform(raw))
+        assert np.isfinite(mended).all()
+        np.testing.assert_allclose(mended.sum(axis=1), 1, atol=1e-12)
+        assert mended[:, 4:].mean() < 0.1
+        gain = log_score(mended[:, :4], y) - log_score(np.maximum(raw[:, :4], 1e-6), y)
+        assert gain > -0.1
+
+
+def log_score(proba, y):
+    known = y < 4
+    return np.log(shares_of(proba[known])[np.arange(known.sum()), y[known]]).mean()
+
+
+# models that are trained already, and recalibrators with parameters of their own
+
+
+@pytest.fixture(scope="module")
+def frozen():
+    X, y = features(300, 5)
+    return FrozenEstimator(LogisticRegression().fit(X[:, 1:], y))
+
+
+@pytest.mark.parametrize("how", [{}, {"recalibrate": "auto"}, {"recalibrate": None}], ids=repr)
+def test_scores_of_a_frozen_model_are_used_as_they_are(frozen, how):
+    X, y = features(200)
+    plain = orisk.RiskController(alpha=0.1).calibrate(frozen.predict_proba(X[:, 1:]), y)
+    for method in ("fit", "calibrate"):
+        model = orisk.OrdinalRiskClassifier(frozen, random_state=0, **how)
+        getattr(model, method)(X[:, 1:], y)
+        assert model.controller_.n_rows_ == 200
+        assert model.controller_.threshold_ == plain.threshold_
+        assert model.controller_.data_blake3_ == plain.data_blake3_
+        assert model.recalibrator_ is None
+
+
+def test_a_frozen_model_gets_a_map_where_calibrate_is_asked(frozen):
+    X, y = features(300)
+    model = orisk.OrdinalRiskClassifier(frozen, random_state=0)
+    model.calibrate(X[:, 1:], y, recalibrate="temperature", recalibration_rows=np.arange(100))
+    expected = orisk.Recalibrator("temperature", classes=range(4), scores="probabilities")
+    expected.fit(frozen.predict_proba(X[:100, 1:]), y[:100])
+    assert model.controller_.recalibration == model.recalibrator_.recalibration_ == expected.recalibration_
+    assert model.controller_.n_rows_ == 200
+    model.calibrate(X[:, 1:], y)
+    assert model.controller_.recalibration is model.recalibrator_ is None
+
+
+def test_nobody_ignores_what_was_asked(frozen):
+    X, y = features(100)
+    for asked in ("regression", orisk.Recalibrator()):
+        for method in ("fit", "calibrate"):
+            with pytest.raises(ValueError, match=r"a FrozenEstimator is not trained.*calibrate\(X, y, recal"):
+                getattr(orisk.OrdinalRiskClassifier(frozen, recalibrate=asked), method)(X[:, 1:], y)
+    fitted = orisk.OrdinalRiskClassifier(LogisticRegression(), random_state=0).fit(X[:, 1:], y)
+    for asked in ({"recalibrate": "auto"}, {"recalibration_rows": 30}):
+        with pytest.raises(ValueError, match="are for a FrozenEstimator"):
+            fitted.calibrate(X[:, 1:], y, **asked)
+
+
+NAMES = np.array(["none", "mild", "fair", "poor", "bad"])
+
+
+def test_the_classes_of_a_recalibrator_are_those_of_the_calibration(frozen):
+    rows, y = judged(900)
+    recalibrator = orisk.Recalibrator("regression", classes=range(9))
+    found = orisk.RiskController(alpha=0.2, random_state=0).calibrate(rows, y, recalibrate=recalibrator)
+    assert found.classes_.tolist() == [*range(9)]
+    assert recalibrator.classes == range(9)
+    named = orisk.Recalibrator("temperature", classes=NAMES)
+    found = orisk.RiskController(alpha=0.2).calibrate(SCORES, NAMES[LABELS], recalibrate=named)
+    assert found.classes_.tolist() == NAMES.tolist()
+    X, y = features(300)
+    model = orisk.OrdinalRiskClassifier(
+        LogisticRegression(), recalibrate=orisk.Recalibrator("temperature", classes=NAMES[:4])
+    )
+    assert model.fit(X[:, 1:], NAMES[y]).controller_.classes_.tolist() == NAMES[:4].tolist()
+    late = orisk.OrdinalRiskClassifier(frozen)
+    late.calibrate(X[:, 1:], y, recalibrate=orisk.Recalibrator("temperature", classes=[*range(5)]))
+    assert late.controller_.classes_.tolist() == [*range(5)]
+
+
+def test_parameters_that_contradict_each_other_are_refused(frozen):
+    X, y = features(300)
+    other = orisk.Recalibrator(classes=[4, 3, 2, 1, 0])
+    with pytest.raises(
+        ValueError, match=r"has the classes \[4, 3, 2, 1, 0\], the calibration \[0, 1, 2, 3, 4\]"
+    ):
+        orisk.RiskController(classes=range(5)).calibrate(SCORES, LABELS, recalibrate=other)
+    with pytest.raises(
+        ValueError, match=r"has the classes \[4, 3, 2, 1, 0\], the calibration \[0, 1, 2, 3\]"
+    ):
+        orisk.OrdinalRiskClassifier(LogisticRegression(), classes=range(4), recalibrate=other).fit(X, y)
+    with pytest.raises(ValueError, match="The Recalibrator is for logits, but the scores are probabilities"):
+        orisk.OrdinalRiskClassifier(
+            LogisticRegression(), recalibrate=orisk.Recalibrator(scores="logits")
+        ).fit(X, y)
 
 
 WRONG = {

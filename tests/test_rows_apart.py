@@ -320,12 +320,15 @@ def test_a_frozen_estimator_sets_rows_apart():
     X = random.normal(size=(900, 2))
     y = np.digitize(X[:, 0] + random.normal(size=900), [-1, 0, 1])
     trained = FrozenEstimator(LogisticRegression().fit(X[:300], y[:300]))
-    model = orisk.OrdinalRiskClassifier(trained, recalibrate="temperature", random_state=0)
-    model.fit(X[300:], y[300:])
+    model = orisk.OrdinalRiskClassifier(trained, random_state=0)
+    model.calibrate(X[300:], y[300:], recalibrate="temperature")
     assert model.controller_.n_rows_ == 450
     assert model.recalibrator_.recalibration_.n_rows == 150
     threshold = model.controller_.threshold_
-    assert model.fit(X[300:], y[300:]).controller_.threshold_ == threshold
+    again = model.calibrate(X[300:], y[300:], recalibrate="temperature").controller_
+    assert again.threshold_ == threshold
+    assert model.calibrate(X[300:], y[300:], recalibrate="temperature", recalibration_rows=200)
+    assert model.controller_.n_rows_ == 400
 
 
 # files and the command

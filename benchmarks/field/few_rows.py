@@ -1,5 +1,8 @@
 """What recalibration does when it is fitted on few rows: sizes relative to the scores as they are.
 
+First with models that were trained on many rows, then with models that were trained on the same few rows, by
+OrdinalRiskClassifier.
+
 python -m benchmarks.field.few_rows        after python -m benchmarks --section field
 """
 
@@ -8,14 +11,17 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import ordinalrisk as orisk
 
 from .measure import ALPHAS, LOSSES
-from .scores import MODELS, Scores, scores
-from .targets import installed
+from .scores import MOST_ROWS, Scores, pipeline_of, scores
+from .targets import Target, installed
 
 ROWS, SEEDS = (30, 100), (10, 11)
+TRAINED_ON, QUICK_MODELS = (30, 100, 300), ("random forest", "logistic regression")
+TREES = 30
 
 
 def main() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,9 +17,11 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, colu
 
 from ordinalrisk.calibration.guarantees import Guarantee
 from ordinalrisk.calibration.spec import AUTO, Spec
+from ordinalrisk.calibration.warning_category import CalibrationWarning
 from ordinalrisk.controller import RiskController
 from ordinalrisk.inputs.arrays import to_numpy
 from ordinalrisk.inputs.batch import Batch
+from ordinalrisk.inputs.caller import level_of_caller
 from ordinalrisk.inputs.labels import Classes, as_classes, class_indices, ordered_categories, resolve_classes
 from ordinalrisk.inputs.row_index import require_same_rows, row_index
 from ordinalrisk.inputs.row_names import RowNames
@@ -30,13 +33,10 @@ from ordinalrisk.inputs.training import (
     warn_of_absent_classes,
 )
 from ordinalrisk.prediction.interval_set import IntervalSet
-from ordinalrisk.preparation.learning import fitted
+from ordinalrisk.preparation.learning import Learned, fitted
+from ordinalrisk.preparation.out_of_fold import may_learn, require_two_classes, training_folds
 from ordinalrisk.recalibration.recalibrator import Recalibrator, recalibrator_of
-from ordinalrisk.splitting import held_out_and_training, split_folds
-
-RECALIBRATE: str | None = None
-"""The default of ``recalibrate``."""
-_FOLDS = 5  # of the predictions that a map is fitted on
+from ordinalrisk.splitting import held_out_and_training
 
 
 class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -61,12 +61,15 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     delta, confidence_bound, condition_on, randomize, relative, pool_classes, exempt_classes
         As for :class:`RiskController`.
     recalibrate : str, Recalibrator or None
-        The map from the model's probabilities to better ones: the method of a :class:`Recalibrator`, such as
-        ``"auto"``, or an unfitted one. :meth:`fit` fits the map on out-of-fold predictions of the training
-        rows: the estimator is trained five more times, each time without a fifth of them. Clusters are kept
-        whole. This costs no calibration row, and the guarantee is the same. With a ``FrozenEstimator``, some
-        of the rows are set apart instead, as :meth:`RiskController.calibrate` does. None leaves the
-        probabilities as they are.
+        The map from the model's probabilities to better ones, which :meth:`fit` fits: the method of a
+        :class:`Recalibrator`, or an unfitted one. It is fitted on out-of-fold predictions of the training
+        rows, which costs no calibration row, and the guarantee is the same. What it costs is time: the
+        estimator is trained five more times, each time without a fifth of the training rows. Clusters are
+        kept whole. None turns it off. The default, ``"auto"``, uses the probabilities as they are if there
+        are fewer than 30 training rows (with ``clusters``, clusters), or if a fold would leave rows of one
+        class to train on, and with a warning if the estimator can't be trained without a fold. Any other
+        value raises an error then. A ``FrozenEstimator`` is not trained, so this parameter does not concern
+        it; see ``recalibrate`` of :meth:`calibrate`.
     calibration_size : float or int
         The share or the number of rows that :meth:`fit` holds out for calibration. With ``clusters``, it
         counts clusters.
@@ -83,7 +86,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     controller_ : RiskController
         The calibrated controller.
     recalibrator_ : Recalibrator or None
-        The fitted map, with what was compared to choose it.
+        The fitted map, with what was compared to choose it; None if the probabilities are used as they are.
     growth_sizes_ : dict or None
         With ``growth="auto"``: the mean size of the sets of each rule that was compared.
     classes_ : array
@@ -134,7 +137,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         relative: bool = False,
         pool_classes: Any = None,
         exempt_classes: Any = (),
-        recalibrate: Any = RECALIBRATE,
+        recalibrate: Any = AUTO,
         calibration_size: float = 0.25,
         random_state: Any = None,
         check: bool = True,
@@ -206,7 +209,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if y is None:
             raise ValueError("OrdinalRiskClassifier requires y to be passed, but the target y is None.")
         require_same_rows(X=X, y=y, groups=groups, clusters=clusters, **fit_params)
-        order = self._label_order(y)
+        order = self._label_order(y, self.recalibrate)
         if X is None or getattr(X, "shape", None) == ():
             raise ValueError(f"X must have a row for each label; got {X!r}.")
         X, y = indexable(X, column_or_1d(to_numpy(y, "y"), warn=True))
@@ -218,27 +221,26 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         indices = class_indices(y, controller.classes, len(y))
         if groups is not None:
             RowNames("groups").numbered(groups, len(y))  # raises an error for a bad name in any row
-        recalibrator = self._unfitted_recalibrator(controller.classes, random)
+        recalibrator = None
+        if self.recalibrate is not None:
+            options = {"classes": controller.classes, "scores": "probabilities", "random_state": split_seed}
+            recalibrator = recalibrator_of(self.recalibrate, **options)
         held_out, train = held_out_and_training(len(y), self.calibration_size, clusters, split_seed)
         warn_of_absent_classes(controller.classes, indices, train, held_out)
         if _routing_enabled():
             fit_params = process_routing(self, "fit", **fit_params)["estimator"]["fit"]
-        sizes = None
-        if recalibrator is not None or controller.spec.growth_is_open:
-            of_training = None if clusters is None else _safe_indexing(indexable(clusters)[0], train)
-            proba = self._out_of_fold(X, y, train, of_training, controller.classes, random, fit_params)
-            rows = Batch(proba, indices[train], clusters=of_training)
-            learned = fitted(controller.spec, controller.classes, rows, recalibrator)
-            controller.recalibration, controller.growth = learned.spec.recalibration, learned.spec.growth
-            sizes = learned.growth_sizes
         estimator = self._trained(X, y, train, fit_params)
+        of_training = None if clusters is None else _safe_indexing(indexable(clusters)[0], train)
+        rows = Batch(labels=indices[train], clusters=of_training)
+        learned = self._learned(controller.spec, recalibrator, X, y, train, rows, split_seed, fit_params)
+        controller.recalibration, controller.growth = learned.spec.recalibration, learned.spec.growth
         of_rows = {
             name: _safe_indexing(indexable(values)[0], held_out)
             for name, values in {"groups": groups, "clusters": clusters}.items()
             if values is not None
         }
         self._calibrate(estimator, controller, _safe_indexing(X, held_out), y[held_out], **of_rows)
-        self.recalibrator_, self.growth_sizes_ = recalibrator, sizes
+        self.recalibrator_, self.growth_sizes_ = learned.recalibrator, learned.growth_sizes
         return self
 
     def calibrate(
@@ -250,10 +252,13 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         clusters: Any = None,
         sample_weight: Any = None,
         class_ratios: Any = None,
+        recalibrate: Any = None,
+        recalibration_rows: Any = None,
     ) -> Self:
         """Calibrate a trained model on all the given rows.
 
-        A map that :meth:`fit` fitted and a growth rule that it chose stay as they are.
+        A map that :meth:`fit` fitted and a growth rule that it chose stay as they are. The probabilities of a
+        ``FrozenEstimator`` are used as they are, unless you pass ``recalibrate``.
 
         Parameters
         ----------
@@ -263,6 +268,9 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             The labels of these rows.
         groups, clusters, sample_weight, class_ratios
             As for :meth:`RiskController.calibrate`.
+        recalibrate, recalibration_rows
+            As for :meth:`RiskController.calibrate`: some of the rows are set apart to fit a map on, and do
+            not calibrate. Only for a ``FrozenEstimator``.
 
         Returns
         -------
@@ -278,29 +286,37 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         >>> OrdinalRiskClassifier(trained).calibrate(X[1::2], y[1::2]).controller_.n_rows_
         60
         """
-        if isinstance(self.estimator, FrozenEstimator):
+        is_frozen = isinstance(self.estimator, FrozenEstimator)
+        if is_frozen:
+            self._require_nothing_to_fit()
             estimator = self.estimator
             check_is_fitted(estimator.estimator)
             require_probabilities(estimator.estimator)
             classes = np.asarray(estimator.classes_)
         else:
             self._require_fitted()
+            if recalibrate is not None or recalibration_rows is not None:
+                raise ValueError(
+                    "recalibrate and recalibration_rows of calibrate are for a FrozenEstimator. fit fits the "
+                    "map on training rows, which costs no calibration row: pass recalibrate to "
+                    "OrdinalRiskClassifier, and fit again."
+                )
             estimator, classes = self.estimator_, self.controller_.classes_
         require_same_rows(X=X, y=y, groups=groups, clusters=clusters, sample_weight=sample_weight)
-        order = self._label_order(y)
-        if order is None and isinstance(self.estimator, FrozenEstimator):
+        order = self._label_order(y, recalibrate if is_frozen else self.recalibrate)
+        if order is None and is_frozen:
             warn_if_alphabetical(classes)
-        controller = self._controller(
-            classes if order is None else order, check_random_state(self.random_state)
-        )
-        recalibrate = {"recalibrate": self.recalibrate}
-        if not isinstance(self.estimator, FrozenEstimator):  # what was learned in training stays
+        classes, random = classes if order is None else order, check_random_state(self.random_state)
+        controller = self._controller(classes, random, draws=recalibrate is not None)
+        learning: dict[str, Any] = {}
+        if is_frozen:
+            learning = {"recalibrate": recalibrate, "recalibration_rows": recalibration_rows}
+        else:  # what was learned in training stays
             self._take_over_what_was_learned(controller)
-            recalibrate = {}
         labels, of_rows = column_or_1d(to_numpy(y, "y"), warn=True), {"groups": groups, "clusters": clusters}
         weights = {"sample_weight": sample_weight, "class_ratios": class_ratios}
-        self._calibrate(estimator, controller, X, labels, **of_rows, **weights, **recalibrate)
-        if recalibrate:
+        self._calibrate(estimator, controller, X, labels, **of_rows, **weights, **learning)
+        if is_frozen:
             self.recalibrator_ = getattr(controller, "recalibrator_", None)
             self.growth_sizes_ = getattr(controller, "growth_sizes_", None)
         return self
@@ -456,18 +472,21 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         tags.input_tags = get_tags(self.estimator).input_tags
         return tags
 
-    def _label_order(self, y: Any) -> Classes | None:
-        """Return the order given by ``classes`` or ``y``, or None."""
-        labels = ordered_categories(y) if self.classes is None else self.classes
-        return None if labels is None else resolve_classes(self.classes, y, len(as_classes(labels)))
+    def _label_order(self, y: Any, recalibrate: Any) -> Classes | None:
+        """Return the order given by ``classes``, a recalibrator or ``y``, or None."""
+        own = getattr(recalibrate, "classes", None) if self.classes is None else self.classes
+        labels = ordered_categories(y) if own is None else own
+        return None if labels is None else resolve_classes(own, y, len(as_classes(labels)))
 
-    def _controller(self, classes: Classes, random: np.random.RandomState) -> RiskController:
+    def _controller(
+        self, classes: Classes, random: np.random.RandomState, *, draws: bool = False
+    ) -> RiskController:
         """Make the controller to calibrate; check its parameters before training."""
         if len(classes) < 2:
             raise ValueError(
                 f"There must be at least two classes to choose from; got only one class: {classes.tolist()}."
             )
-        draws = self.delta is not None or self.recalibrate is not None or self.growth == AUTO
+        draws = draws or self.delta is not None or self.growth == AUTO
         seeded = draws and self.random_state is not None
         names = [field.name for field in fields(Spec) if field.name != "recalibration"]
         options = {name: getattr(self, name) for name in names}
@@ -486,26 +505,69 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 raise ValueError(f"The map was fitted for the classes {then}; calibrate has {now}.")
             controller.recalibration = known.recalibration
 
-    def _unfitted_recalibrator(self, classes: Classes, random: np.random.RandomState) -> Recalibrator | None:
-        """Return the recalibrator to fit, if any; check its parameters before training."""
-        if self.recalibrate is None:
-            return None
-        seed = int(random.randint(2**31))
-        return recalibrator_of(self.recalibrate, classes=classes, scores="probabilities", random_state=seed)
+    def _require_nothing_to_fit(self) -> None:
+        if not (self.recalibrate is None or self._recalibrates_by_default):
+            raise ValueError(
+                f"recalibrate={self.recalibrate!r} is for a model that fit trains, and a FrozenEstimator is "
+                "not trained. Leave it out here, and pass it to calibrate: calibrate(X, y, recalibrate=...) "
+                "sets rows apart to fit the map on."
+            )
+
+    @property
+    def _recalibrates_by_default(self) -> bool:
+        return isinstance(self.recalibrate, str) and self.recalibrate == AUTO
+
+    def _learned(
+        self,
+        spec: Spec,
+        recalibrator: Recalibrator | None,
+        X: Any,
+        y: NDArray[Any],
+        train: NDArray[np.int64],
+        rows: Batch,
+        seed: int,
+        fit_params: dict[str, Any],
+    ) -> Learned:
+        """Fit the map and choose the growth rule on predictions of the training rows.
+
+        By default, there is no map where one can't be fitted, or would be fitted on too few rows.
+        """
+        can_do_without = self._recalibrates_by_default and not spec.growth_is_open
+        if self._recalibrates_by_default and not may_learn(rows):
+            recalibrator = None
+        if recalibrator is None and not spec.growth_is_open:
+            return Learned(spec)
+        folds = training_folds(rows, seed)
+        try:
+            require_two_classes(rows, folds, spec.classes)
+        except ValueError:
+            if can_do_without:
+                return Learned(spec)
+            raise
+        try:
+            proba = self._out_of_fold(X, y, train, folds, spec.classes, fit_params)
+            return fitted(spec, spec.classes, replace(rows, proba=proba), recalibrator)
+        except Exception as error:
+            if not can_do_without:
+                raise
+            warnings.warn(
+                f"The probabilities are not recalibrated, because the predictions for it failed: {error} To "
+                "use the probabilities as they are without this warning, pass recalibrate=None.",
+                CalibrationWarning,
+                stacklevel=level_of_caller(),
+            )
+            return Learned(spec)
 
     def _out_of_fold(
         self,
         X: Any,
         y: NDArray[Any],
         train: NDArray[np.int64],
-        clusters: Any,
+        folds: Sequence[NDArray[np.int64]],
         classes: Classes,
-        random: np.random.RandomState,
         fit_params: dict[str, Any],
     ) -> NDArray[Any]:
         """Predict each training row with a model that was trained on the other folds."""
-        seed = int(random.randint(2**31))
-        folds = split_folds(len(train), _FOLDS, clusters=clusters, random_state=seed)
         parts = []
         for fold in folds:
             model = self._trained(X, y, np.delete(train, fold), fit_params)

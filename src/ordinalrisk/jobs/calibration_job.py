@@ -117,7 +117,8 @@ def calibrate(
         require_controller(controller)
     asked = AskedColumns(scores, label, logits, rescale, group, cluster, weight)
     if classes is None and isinstance(controller, RiskController):
-        classes = None if controller.classes is None else as_classes(controller.classes).tolist()
+        own = controller.classes if controller.classes is not None else getattr(recalibrate, "classes", None)
+        classes = None if own is None else as_classes(own).tolist()
     columns = {"groups": group, "clusters": cluster, "sample_weight": weight, "class_ratios": class_ratios}
     used = [name for name, column in columns.items() if column is not None]
     reading = Reading(input_format, dask, note, progress, delimiter, decimal, sheet)

@@ -34,8 +34,8 @@ def learned_from_files(
     """Set rows of all files apart and learn on them; leave the files with the other rows."""
     if any(part.place == PIPE for part in files.parts):
         raise ValueError("A pipe can be read once only, but rows are to be set apart first; name a file.")
-    recalibrator = None if recalibrate is None else recalibrator_of(recalibrate, scores=files.parts[0].kind)
-    classes, columns = as_classes(files.classes), files.columns
+    classes, columns, kind = as_classes(files.classes), files.columns, files.parts[0].kind
+    recalibrator = None if recalibrate is None else recalibrator_of(recalibrate, classes=classes, scores=kind)
     lengths = executor.map_parts(files.parts, count_rows)
     n_rows, n_scores = sum(lengths), len(columns.scores)
     files.require_rows(n_rows)

@@ -44,10 +44,10 @@ def learned_apart(
     spec: Spec, proba: Any, y: Any, recalibrate: Any, recalibration_rows: Any, *, groups: Any, clusters: Any
 ) -> Learned:
     """Set rows apart at random, and learn on them."""
-    recalibrator = None if recalibrate is None else recalibrator_of(recalibrate)
+    recalibrator = None if recalibrate is None else recalibrator_of(recalibrate, classes=spec.classes)
     scores = as_matrix(proba, "scores", fewest=1)
     n_rows, n_scores = scores.shape
-    classes = _classes(spec, y, n_scores)
+    classes = _classes(spec, recalibrator, y, n_scores)
     labels = np.asarray(to_host(class_indices(y, classes, n_rows)), np.int64)
     units = None if clusters is None else RowNames("clusters").numbered(clusters, n_rows)
     group = None if groups is None else RowNames("groups").numbered(groups, n_rows)
@@ -96,9 +96,10 @@ def drawn(
     return rows_apart(asked, default, of_rows, spec.random_state)
 
 
-def _classes(spec: Spec, y: Any, n_scores: int) -> Classes:
-    if spec.classes is not None:
-        return as_classes(spec.classes)
+def _classes(spec: Spec, recalibrator: Recalibrator | None, y: Any, n_scores: int) -> Classes:
+    for given in (spec.classes, getattr(recalibrator, "classes", None)):
+        if given is not None:
+            return as_classes(given)
     if (categories := ordered_categories(y)) is not None:
         return as_classes(categories)
     n_labels = n_scores if spec.recalibration is None else spec.recalibration.n_labels

@@ -209,6 +209,24 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"folds must be a whole number from 2 on; got {self.folds!r}.")
         checked_seed(self.random_state)
 
+    def _take(self, classes: Any = None, scores: str | None = None, random_state: Any = None) -> None:
+        """Set parameters that were left open; those that were given must be the same."""
+        if classes is not None:
+            own = None if self.classes is None else as_classes(self.classes).tolist()
+            if own is not None and own != (others := as_classes(classes).tolist()):
+                raise ValueError(
+                    f"The Recalibrator has the classes {own}, the calibration {others}. Make them equal, or "
+                    "leave them out of the Recalibrator."
+                )
+            self.classes = classes
+        if scores is not None:
+            if self.scores not in ("auto", scores):
+                raise ValueError(
+                    f"The Recalibrator is for {self.scores}, but the scores are {scores}. Leave out scores= "
+                    "of the Recalibrator."
+                )
+            self.scores = scores
+
     def _labels_in_order(self, y: Any, n_scores: int) -> NDArray[Any]:
         if self.classes is not None:
             return as_classes(self.classes)
@@ -235,7 +253,10 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def recalibrator_of(recalibrate: Any, **parameters: Any) -> Recalibrator:
-    """Return an unfitted recalibrator for a method's name or a recalibrator, with these parameters too."""
+    """Return an unfitted recalibrator for a method's name or a recalibrator, with these parameters too.
+
+    A recalibrator keeps its own ``random_state``; other parameters that differ from its own raise an error.
+    """
     if isinstance(recalibrate, Recalibrator):
         if hasattr(recalibrate, "recalibration_"):
             raise ValueError(
@@ -243,8 +264,9 @@ def recalibrator_of(recalibrate: Any, **parameters: Any) -> Recalibrator:
                 "RiskController(recalibration=...)."
             )
         made: Recalibrator = clone(recalibrate)
-        made.set_params(**{name: value for name, value in parameters.items() if name != "random_state"})
+        made._require_valid_parameters()
+        made._take(**parameters)
     else:
         made = Recalibrator(recalibrate, **parameters)
-    made._require_valid_parameters()
+        made._require_valid_parameters()
     return made
