@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from saved_documents import rewrite
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -219,6 +220,7 @@ def test_the_guarantee_holds_whatever_the_map():
 
 
 SCORES, LABELS = [[0.5, 0.5], [0.2, 0.8]] * 10, [0, 1] * 10
+LOGITS = [[0.5, -0.5], [0.2, 0.9]] * 10
 WRONG = {
     "method='best' is not known": lambda: orisk.Recalibrator("best").fit(SCORES, LABELS),
     "scores='odds' is not known": lambda: orisk.Recalibrator(scores="odds").fit(SCORES, LABELS),
@@ -242,8 +244,14 @@ WRONG = {
     "proba has a negative value at row 0, column 1": lambda: (
         orisk.Recalibrator("temperature").fit(SCORES, LABELS).transform([[1.2, -0.2]])
     ),
+    "Row 1 of the scores has probabilities, .0.5, 0.5., where logits are expected.*subtract the largest": (
+        lambda: orisk.Recalibrator("temperature").fit(LOGITS, LABELS).transform([[1.0, 3.0], [0.5, 0.5]])
+    ),
+    "Row 0 of the scores has probabilities, .0.5, 0.5., where logits": lambda: orisk.Recalibrator(
+        "temperature", scores="logits"
+    ).fit(SCORES, LABELS),
     "Row 0 of the scores has no probabilities": lambda: (
-        orisk.Recalibrator("temperature", scores="logits").fit(SCORES, LABELS).transform([[-np.inf, -np.inf]])
+        orisk.Recalibrator("temperature").fit(LOGITS, LABELS).transform([[-np.inf, -np.inf]])
     ),
     "recalibration must be a fitted Recalibrator; got": lambda: orisk.RiskController(
         recalibration=orisk.Recalibrator()
@@ -269,6 +277,125 @@ def test_wrong_input_gets_its_error(message):
         WRONG[message]()
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_probabilities_are_no_logits_however_they_are_cut(dtype):
+    """The answer depends on the row alone: for each row, in batches and with tensors, it is the same."""
+    proba, y = labelled(400)
+    fitted = orisk.Recalibrator("temperature").fit(np.log(proba) + 2, y)
+    given = proba.astype(dtype)
+    for rows in (given, given[:1], np.concatenate([np.log(proba).astype(dtype), given[:1]])):
+        for batch in (rows, torch.tensor(rows)):
+            with pytest.raises(ValueError, match=r"has probabilities, .* where logits are expected"):
+                fitted.transform(batch)
+    for row in given[:50]:
+        with pytest.raises(ValueError, match="Row 0 of the scores has probabilities"):
+            fitted.transform(row[None])
+
+
+def test_logits_that_sum_to_1_have_a_way_out():
+    """Subtracting the largest logit changes no bit, and its row can't be mistaken."""
+    proba, y = labelled(400)
+    logits = np.log(proba)
+    fitted = orisk.Recalibrator("regression").fit(logits, y)
+    for row in ([0.7, 0.1, 0.1, 0.1, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0]):
+        logits[7] = row
+        with pytest.raises(ValueError, match="Row 7 of the scores has probabilities"):
+            fitted.transform(logits)
+    logits[7] = [2.0, 0.1, 0.1, 0.1, 0.0]
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    np.testing.assert_allclose(fitted.transform(shifted), fitted.transform(logits), rtol=1e-12)
+
+
+def test_log_probabilities_are_logits():
+    """None is above 0, also of a sure row and of one with a probability of 0."""
+    proba, y = labelled(400)
+    proba[:2] = [[1, 0, 0, 0, 0], [0.5, 0.5, 0, 0, 0]]
+    with np.errstate(divide="ignore"):
+        logs = np.log(proba)
+    fitted = orisk.Recalibrator("temperature").fit(logs, y)
+    assert fitted.recalibration_.scores == "logits"
+    assert np.isfinite(fitted.transform(logs)).all()
+
+
+# saved by itself
+
+
+@pytest.mark.parametrize("scores", ["probabilities", "logits"])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_saved_recalibrator_is_the_same(method, scores, tmp_path):
+    proba, y = labelled(500)
+    names = np.array(["none", "mild", "fair", "poor", "bad"])
+    given = proba if scores == "probabilities" else np.log(proba)
+    fitted = orisk.Recalibrator(method, classes=names, folds=3, random_state=7).fit(given, names[y])
+    fitted.save(tmp_path / "map.json")
+    again = orisk.Recalibrator.load(tmp_path / "map.json")
+    np.testing.assert_array_equal(again.transform(given), fitted.transform(given))
+    assert again.recalibration_ == fitted.recalibration_
+    assert again.classes_.tolist() == names.tolist()
+    assert again.get_params() == fitted.get_params() | {"classes": names.tolist(), "scores": scores}
+    for name in ("method_", "weights_", "log_scores_", "n_features_in_"):
+        assert getattr(again, name) == getattr(fitted, name)
+    assert again.gain_ == fitted.gain_ or np.isnan([again.gain_, fitted.gain_]).all()
+    again.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "map.json").read_bytes()
+    refitted = again.fit(given, names[y])
+    assert refitted.recalibration_ == fitted.recalibration_
+
+
+def test_a_loaded_recalibrator_is_part_of_a_calibration(tmp_path):
+    proba, y = labelled(600)
+    fitted = orisk.Recalibrator().fit(proba[:300] ** 2 / (proba[:300] ** 2).sum(1, keepdims=True), y[:300])
+    fitted.save(tmp_path / "map.json")
+    own, loaded = (
+        orisk.RiskController(alpha=0.1, recalibration=each).calibrate(proba[300:], y[300:])
+        for each in (fitted, orisk.Recalibrator.load(tmp_path / "map.json"))
+    )
+    assert (own.threshold_, own.data_blake3_) == (loaded.threshold_, loaded.data_blake3_)
+
+
+DAMAGE = {
+    "classes": [0, 1, 2],
+    "recalibration": {
+        "map": {"kind": "identity"},
+        "scores": "odds",
+        "floor": 0.1,
+        "n_scores": 5,
+        "n_rows": 3,
+    },
+    "method": "temperature",
+    "folds": 1,
+    "random_state": -1,
+    "log_scores": [{"map": "identity", "mean": -1.0}],
+}
+
+
+@pytest.mark.parametrize("field", DAMAGE)
+def test_a_damaged_recalibrator_is_refused_by_its_field(field, tmp_path):
+    proba, y = labelled(500)
+    path = tmp_path / "map.json"
+    orisk.Recalibrator("regression").fit(np.roll(proba, 1, axis=1), y).save(path)
+    text = path.read_text(encoding="utf-8")
+    rewrite(path, **{field: DAMAGE[field]})
+    with pytest.raises(ValueError, match=f"map.json can't be loaded: field '{field}'"):
+        orisk.Recalibrator.load(path)
+    document = json.loads(text)
+    document[field] = DAMAGE[field]
+    path.write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(ValueError, match=f"field '{field}' does not match its digest"):
+        orisk.Recalibrator.load(path)
+    path.write_text(text[:-40], encoding="utf-8")
+    with pytest.raises(ValueError, match="is not a whole JSON file"):
+        orisk.Recalibrator.load(path)
+
+
+def test_a_recalibrator_that_is_not_fitted_is_not_saved(tmp_path):
+    with pytest.raises(ValueError, match="not fitted"):
+        orisk.Recalibrator().save(tmp_path / "map.json")
+    orisk.RiskController().calibrate(SCORES, LABELS).save(tmp_path / "calibration.json")
+    with pytest.raises(ValueError, match="field 'format' is 'ordinalrisk calibration'"):
+        orisk.Recalibrator.load(tmp_path / "calibration.json")
+
+
 def test_it_is_a_transformer():
     fitted = orisk.Recalibrator("temperature").fit(SCORES, LABELS)
     assert clone(fitted).get_params() == fitted.get_params()
@@ -287,6 +414,7 @@ OWN_WORDS = dict.fromkeys(
     ),
     "it raises its error in the words of this library",
 )
+OWN_WORDS["check_estimators_dtypes"] = "rows such as 0, 0, 1 are probabilities, and refused as logits"
 
 
 @parametrize_with_checks(

@@ -343,6 +343,26 @@ def write(path, scores, y, **others):
 COLUMNS = {"scores": "p1,p2,p3,p4,p5", "label": "grade", "classes": range(9), "note": lambda sentence: None}
 
 
+def test_probabilities_in_a_file_are_refused_where_a_map_needs_logits(tmp_path):
+    scores, y = judged(600)
+    logits = np.log(np.maximum(scores, 1e-3))
+    write(tmp_path / "logits.csv", logits, y)
+    write(tmp_path / "mixed.csv", np.concatenate([logits[:100], scores[100:]]), y)
+    how = COLUMNS | {"logits": True}
+    fitted = orisk.Recalibrator("regression", classes=range(9)).fit(logits, y)
+    controller = orisk.RiskController(alpha=0.2, recalibration=fitted)
+    calibrated = orisk.jobs.calibrate(controller, tmp_path / "logits.csv", **how)
+    words = r"mixed.csv: row 101: the scores are probabilities, where the map of the scores needs logits"
+    with pytest.raises(ValueError, match=words):
+        orisk.jobs.calibrate(controller, tmp_path / "mixed.csv", **how)
+    with pytest.raises(ValueError, match=words):
+        orisk.jobs.calibrate(
+            orisk.RiskController(alpha=0.2), tmp_path / "mixed.csv", recalibrate="regression", **how
+        )
+    with pytest.raises(ValueError, match=words):
+        orisk.jobs.evaluate(calibrated, tmp_path / "mixed.csv", note=lambda sentence: None)
+
+
 @pytest.mark.parametrize("by", [{}, {"cluster": "patient", "group": "site"}], ids=["rows", "clusters"])
 def test_files_give_the_bits_of_arrays(by, tmp_path):
     scores, y = judged(600)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ordinalrisk.growth.rules import *  # noqa: F403
     from ordinalrisk.losses.kinds import *  # noqa: F403
     from ordinalrisk.prediction.interval_set import IntervalSet
-    from ordinalrisk.recalibration.recalibrator import Recalibrator
+    from ordinalrisk.preparation.recalibrator import Recalibrator
     from ordinalrisk.selection.choose_alpha import alpha_for_singletons, alpha_for_size
     from ordinalrisk.selection.compare import compare
     from ordinalrisk.selection.coverage_weights import weights_for_coverage
@@ -31,7 +31,7 @@ _HOME = {
     "IntervalSet": "prediction.interval_set",
     "OnlineRiskController": "sequential.online",
     "OrdinalRiskClassifier": "estimator",
-    "Recalibrator": "recalibration.recalibrator",
+    "Recalibrator": "preparation.recalibrator",
     "RiskController": "controller",
     "RiskCurve": "curves.risk_curve",
     "RiskMonitor": "sequential.monitor",

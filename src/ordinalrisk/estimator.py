@@ -34,9 +34,11 @@ from ordinalrisk.inputs.training import (
 )
 from ordinalrisk.prediction.interval_set import IntervalSet
 from ordinalrisk.preparation.learning import Learned, fitted
-from ordinalrisk.preparation.out_of_fold import may_learn, require_two_classes, training_folds
-from ordinalrisk.recalibration.recalibrator import Recalibrator, recalibrator_of
-from ordinalrisk.splitting import held_out_and_training
+from ordinalrisk.preparation.out_of_fold import may_learn, require_two_classes
+from ordinalrisk.preparation.recalibrator import Recalibrator, recalibrator_of
+from ordinalrisk.splitting import held_out_and_training, split_folds
+
+_FOLDS = 5  # of the predictions that a map is fitted on
 
 
 class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -537,7 +539,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             recalibrator = None
         if recalibrator is None and not spec.growth_is_open:
             return Learned(spec)
-        folds = training_folds(rows, seed)
+        folds = split_folds(len(train), _FOLDS, clusters=rows.clusters, random_state=seed)
         try:
             require_two_classes(rows, folds, spec.classes)
         except ValueError:

@@ -147,6 +147,11 @@ class FileRows:
         """Return the column and the problem, in terms of the file."""
         if isinstance(error, _ColumnError):
             return error.name, str(error)
+        if error.looks_like == "probabilities":
+            return None, (
+                "the scores are probabilities, where the map of the scores needs logits: none is negative, "
+                "and they sum to 1. Give the scores that the map is for; to fit one, say `logits=False`."
+            )
         if error.column is None:
             return None, f"the scores sum to {error.value:.6g}, not to 1. {_REMEDIES[error.looks_like]}"
         kind = "logit" if self.columns.logits else "probability"

@@ -62,7 +62,8 @@ class RowError(ValueError):
 
     ``value`` is the wrong value, or the sum of a row that does not sum to 1. ``column`` is the first wrong
     column, if the error is in a column. ``looks_like`` is what the row looks like instead of probabilities:
-    "percentages", "rounded", "logits", "cumulative", "zeros", "by column" or "other column".
+    "percentages", "rounded", "logits", "cumulative", "zeros", "by column" or "other column". Where logits are
+    expected, it can be "probabilities".
     """
 
     def __init__(

@@ -18,7 +18,7 @@ from ordinalrisk.inputs.labels import as_classes
 from ordinalrisk.inputs.row_names import RowNames
 from ordinalrisk.jobs.score_files import ScoreFiles, count_rows
 from ordinalrisk.preparation.learning import Learned, drawn, fitted, unlearned
-from ordinalrisk.recalibration.recalibrator import recalibrator_of
+from ordinalrisk.preparation.recalibrator import recalibrator_of
 
 if TYPE_CHECKING:
     from ordinalrisk.execution.dask.executor import DaskExecutor

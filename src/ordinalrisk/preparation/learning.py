@@ -24,10 +24,10 @@ from ordinalrisk.inputs.labels import Classes, as_classes, class_indices, ordere
 from ordinalrisk.inputs.probability_matrix import as_matrix
 from ordinalrisk.inputs.row_names import RowNames
 from ordinalrisk.preparation.choosing_growth import sizes_and_rule
+from ordinalrisk.preparation.recalibrator import Recalibrator, recalibrator_of
 from ordinalrisk.preparation.rows_apart import FEWEST, Mask, number_apart, rows_apart
 from ordinalrisk.recalibration.applying import recalibrated
 from ordinalrisk.recalibration.reading import as_scores, kind_of
-from ordinalrisk.recalibration.recalibrator import Recalibrator, recalibrator_of
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Folds of training rows: each fold is predicted by a model that is trained on the others."""
+"""What it takes to predict each training row with a model that was not trained on it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from ordinalrisk.inputs.batch import Batch
 from ordinalrisk.inputs.labels import Classes
 from ordinalrisk.inputs.row_names import RowNames
 from ordinalrisk.preparation.rows_apart import FEWEST
-from ordinalrisk.splitting import split_folds
-
-_FOLDS = 5
 
 
 def may_learn(rows: Batch) -> bool:
@@ -21,11 +18,6 @@ def may_learn(rows: Batch) -> bool:
     n_rows, names = len(rows.labels), rows.clusters
     n_units = n_rows if names is None else int(RowNames("clusters").numbered(names, n_rows).max()) + 1
     return n_units >= FEWEST
-
-
-def training_folds(rows: Batch, seed: int) -> list[NDArray[np.int64]]:
-    """Draw the folds, with the rows of each cluster in one of them."""
-    return split_folds(len(rows.labels), _FOLDS, clusters=rows.clusters, random_state=seed)
 
 
 def require_two_classes(rows: Batch, folds: Sequence[NDArray[np.int64]], classes: Classes) -> None:

@@ -43,14 +43,10 @@ _SMALLEST = 1e-6
 
 
 class Choice(NamedTuple):
-    """The maps that are fitted on all rows, and what the comparison found."""
+    """The map that is fitted on all rows, and what the comparison found."""
 
-    name: str
     map: AnyMap
-    weights: dict[str, float]
     log_scores: dict[str, float]
-    gain: float
-    """By how much the log score of a row is better than without a map; NaN if that is not compared."""
 
 
 def candidates(rows: FitRows) -> dict[str, tuple[Fit, ...]]:
@@ -71,10 +67,9 @@ def choose(rows: FitRows, fold_of: NDArray[np.int64], methods: Mapping[str, tupl
         best = max(range(len(ways)), key=lambda way: np.log(tried[way]).mean())
         held_out[name], fits[name] = tried[best], ways[best]
     log_scores = {name: float(np.log(true).mean()) for name, true in held_out.items()}
-    plain = log_scores.get("identity", np.nan)
     if len(methods) == 1:
-        ((name, fit),) = fits.items()
-        return Choice(name, fit(rows), {name: 1.0}, log_scores, log_scores[name] - plain)
+        (fit,) = fits.values()
+        return Choice(fit(rows), log_scores)
     found, true = _weights(held_out), np.column_stack(list(held_out.values()))
     total = sum(weight for weight in found.values() if weight >= _LEAST_WEIGHT)
     weights = {name: weight / total for name, weight in found.items() if weight >= _LEAST_WEIGHT}
@@ -84,7 +79,7 @@ def choose(rows: FitRows, fold_of: NDArray[np.int64], methods: Mapping[str, tupl
         others = {name: each[folds != fold] for name, each in held_out.items()}
         blended[folds == fold] = true[folds == fold] @ [*_weights(others).values()]
     log_scores["blend"] = float(np.log(blended).mean())
-    return Choice("blend", blend, weights, log_scores, log_scores["blend"] - plain)
+    return Choice(blend, log_scores)
 
 
 def _held_out(rows: FitRows, fold_of: NDArray[np.int64], fit: Fit) -> NDArray[np.float64]:

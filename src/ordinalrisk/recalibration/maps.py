@@ -33,6 +33,10 @@ class Map(msgspec.Struct, frozen=True, tag_field="kind", forbid_unknown_fields=T
     def require_consistent(self, n_scores: int) -> None:
         """Raise an error if the fields do not fit each other or the number of scores."""
 
+    def weights_of_maps(self) -> dict[str, float]:
+        """Return how much each single map counts, by name."""
+        return {str(type(self).__struct_config__.tag): 1.0}
+
 
 class Identity(Map, frozen=True, tag="identity"):
     """The probabilities as they are: q[k] = p[k]."""
@@ -156,6 +160,10 @@ class Blend(Map, frozen=True, tag="blend"):
 
     def n_labels(self, n_scores: int) -> int:
         return self.maps[0].n_labels(n_scores)
+
+    def weights_of_maps(self) -> dict[str, float]:
+        names = (str(type(each).__struct_config__.tag) for each in self.maps)
+        return dict(zip(names, self.weights, strict=True))
 
     def require_consistent(self, n_scores: int) -> None:
         _require_length(self.maps, len(self.weights), "maps")

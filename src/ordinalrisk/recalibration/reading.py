@@ -19,7 +19,8 @@ _SMALLEST_FLOOR = 1e-8
 def as_scores(matrix: Any, kind: str) -> Any:
     """Return the scores as float64; raise an error for a row that is not of this kind.
 
-    Among logits, minus infinity is the logarithm of a probability of 0.
+    Among logits, minus infinity is the logarithm of a probability of 0. A row that has probabilities is an
+    error there, whatever the other rows are, so that batches of any size give the same answer.
     """
     scores = _as_float64(matrix)
     if kind == "probabilities":
@@ -36,6 +37,16 @@ def as_scores(matrix: Any, kind: str) -> Any:
             row,
             float(values[column]),
             column=column,
+        )
+    if scores.shape[1] > 1 and (row := _first(~_are_not_probabilities(scores, matrix))) is not None:
+        raise RowError(
+            f"Row {row} of the scores has probabilities, {to_host(scores[row]).tolist()}, where logits are "
+            "expected: no number is negative, and their sum is 1. Pass the scores that the map is fitted on. "
+            "If these are logits all the same, subtract the largest of each row: scores - "
+            "scores.max(axis=1, keepdims=True). That changes nothing else.",
+            row,
+            1.0,
+            looks_like="probabilities",
         )
     return scores
 

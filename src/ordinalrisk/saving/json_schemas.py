@@ -10,6 +10,7 @@ from msgspec.structs import fields
 
 from ordinalrisk.saving.calibration_document import CalibrationDocument
 from ordinalrisk.saving.document_with_digests import Document, JsonObject
+from ordinalrisk.saving.recalibrator_document import RecalibratorDocument
 from ordinalrisk.saving.run_documents import DriftDocument, MonitorDocument, OnlineDocument
 from ordinalrisk.saving.shared_fields import Digest, about
 
@@ -18,13 +19,14 @@ KINDS: dict[str, type[Document]] = {
     "online": OnlineDocument,
     "monitor": MonitorDocument,
     "drift": DriftDocument,
+    "recalibrator": RecalibratorDocument,
 }
 _DIGESTS = "The SHA-256 of each field: of its JSON with sorted keys, no spaces and only ASCII."
 _VERSION = "The version of ordinalrisk that wrote the file. It decides nothing."
 
 
 def json_schema(kind: str) -> dict[str, Any]:
-    """Return the JSON Schema of a ``"calibration"``, an ``"online"`` run, a ``"monitor"`` or a ``"drift"``.
+    """Return the JSON Schema of a kind of file: ``"calibration"``, ``"online"``, ``"monitor"``, and others.
 
     Examples
     --------
