@@ -6,10 +6,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from command import refusal, run, succeeds
 from file_formats import write_table
-from saved_documents import rewrite
+from saved_documents import rewrite, with_digests
 from test_commands import score_table
 from unchecked import UNCHECKED
 
@@ -235,6 +236,13 @@ BAD_FIELDS = {
     "alarm_row": None,
     "rise_row": None,
     "files": [{"n_rows": 0, "blake3": "0" * 64}],
+    "recalibration": {
+        "map": {"kind": "identity"},
+        "scores": "probabilities",
+        "floor": 0.1,
+        "n_scores": 2,
+        "n_rows": 9,
+    },
 }
 
 
@@ -390,3 +398,52 @@ def test_jobs_say_it_as_a_warning_except_where_rows_are_expected_to_differ():
         known = RiskController(alpha=0.3, classes=CLASSES)
         other = orisk.jobs.calibrate(known, "sites.csv", note=str, **how)
         orisk.jobs.predict(other, "new.csv", "sets.csv")
+
+
+def test_a_calibration_with_a_map_takes_raw_scores(tmp_path):
+    """Like the sets; a saved state has the map, and one of an older schema takes what the map makes."""
+    rng = np.random.default_rng(0)
+    judge, y = rng.dirichlet([4, 2, 1, 1], 900), rng.integers(0, 6, 900)
+    fitted = orisk.Recalibrator("regression", classes=range(6)).fit(judge[:300], y[:300])
+    controller = orisk.RiskController(alpha=0.2, recalibration=fitted).calibrate(judge[300:600], y[300:600])
+    mapped = orisk.RiskController(alpha=0.2, classes=range(6))
+    mapped.calibrate(fitted.transform(judge[300:600]), y[300:600])
+    raw, by_hand = (ScoreDrift(each, 0.05, random_state=0) for each in (controller, mapped))
+    raw.update(judge[600:700])
+    raw.save(tmp_path / "drift.json")
+    raw = ScoreDrift.load(tmp_path / "drift.json")
+    raw.update(judge[700:])
+    by_hand.update(fitted.transform(judge[600:]))
+    assert (raw.evidence_, raw.uncertainty_) == (by_hand.evidence_, by_hand.uncertainty_)
+    with pytest.raises(ValueError, match="The scores have 6 columns, but the map was fitted on 4"):
+        raw.update(fitted.transform(judge[600:]))
+    older = json.loads((tmp_path / "drift.json").read_text(encoding="utf-8"))
+    del older["recalibration"]
+    older["schema_version"] = 2
+    (tmp_path / "older.json").write_text(json.dumps(with_digests(older)), encoding="utf-8")
+    older = ScoreDrift.load(tmp_path / "older.json")
+    older.update(fitted.transform(judge[700:]))
+    assert older.evidence_ == raw.evidence_
+
+
+def test_the_command_applies_the_map_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    proba, y = draw(rng, 900)
+    sure = proba**2 / (proba**2).sum(axis=1, keepdims=True)
+    fitted = orisk.Recalibrator("temperature").fit(sure[:300], y[:300])
+    columns = ["p0", "p1", "p2"]
+    pd.DataFrame(sure[300:600], columns=columns).assign(grade=y[300:600]).to_csv("known.csv", index=False)
+    pd.DataFrame(sure[600:], columns=columns).to_csv("new.csv", index=False)
+    controller = orisk.jobs.calibrate(
+        orisk.RiskController(alpha=0.2, recalibration=fitted), "known.csv", note=lambda sentence: None
+    )
+    controller.save("cal.json")
+    succeeds("drift", "drift.json", "cal.json", "new.csv")
+    found = ScoreDrift.load("drift.json")
+    expected = ScoreDrift(controller, random_state=found.random_state)
+    expected.update(sure[600:])
+    assert (found.evidence_, found.uncertainty_) == (expected.evidence_, expected.uncertainty_)
+    found.update(sure[600:650])
+    expected.update(sure[600:650])
+    assert found.evidence_ == expected.evidence_

@@ -291,7 +291,12 @@ def documents(draw, tmp_path_factory):
     ]
 
 
-READ = {"calibration": (4, 5, 6, 7), "online": (1, 2), "monitor": (1, 2, 3), "drift": (1, 2)}  # every version
+READ = {
+    "calibration": (4, 5, 6, 7),
+    "online": (1, 2),
+    "monitor": (1, 2, 3),
+    "drift": (1, 2, 3),
+}  # every version
 READ["recalibrator"] = (1,)
 MAY_BE_MISSING = {"relative", "stake", "stakes", "in_any_order", "starts"}  # they came later
 

@@ -61,7 +61,7 @@ def drift(
         return _begun(controller, delta)
 
     def bet(batch: Batch) -> None:
-        watch.update(batch.proba)
+        watch._compare(batch.proba)  # the file has applied the map
 
     with states.resumed(known, "drift", ScoreDrift, begun, console) as watch:
         if watch.data_blake3_ != controller.data_blake3_:

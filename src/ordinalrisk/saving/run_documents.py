@@ -11,6 +11,7 @@ from ordinalrisk.calibration.promises import checked_alpha, checked_share
 from ordinalrisk.inputs.labels import Classes
 from ordinalrisk.inputs.numbers import Number, as_fraction, from_json
 from ordinalrisk.losses.kinds import IntervalLoss
+from ordinalrisk.recalibration.recalibration import Recalibration
 from ordinalrisk.saving import shared_fields as shared
 from ordinalrisk.saving.document_with_digests import Document, FilePath, JsonObject, naming
 from ordinalrisk.saving.shared_fields import UNIQUE, Count, PositiveNumber, Ratio, Whole, about
@@ -118,8 +119,10 @@ class DriftDocument(Document):
     """A saved test for drift, as ScoreDrift.save and ordinalrisk drift write it."""
 
     name: ClassVar = "ordinalrisk drift"
-    version: ClassVar = 2  # to be raised if the bets or the bins change
-    older: ClassVar = {1: ({}, lambda saved: saved)}  # whose files have fewer fingerprints
+    version: ClassVar = 3  # to be raised if the bets or the bins change
+    older: ClassVar = {  # they took probabilities, mapped by the caller; files of 1 have fewer fingerprints
+        version: ({"recalibration": None}, lambda saved: saved) for version in (1, 2)
+    }
 
     classes: shared.ClassNames
     delta: Annotated[shared.Probability, about("The probability of a false alarm.")]
@@ -134,6 +137,9 @@ class DriftDocument(Document):
     alarm_row: Annotated[_RowNumber | None, about("The row that raised the alarm, counted from 1.")]
     rise_row: Annotated[_RowNumber | None, about("The row after the lowest evidence, if there is an alarm.")]
     files: Annotated[list[WatchedFile], about("The files that were compared.")]
+    recalibration: Annotated[
+        Recalibration | None, about("The map from scores to probabilities; null if scores are probabilities.")
+    ]
 
 
 class Pending(JsonObject):

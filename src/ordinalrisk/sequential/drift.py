@@ -20,9 +20,9 @@ from ordinalrisk.calibration.score_counts import (
 from ordinalrisk.growth.rules import require_valid
 from ordinalrisk.inputs.labels import as_classes
 from ordinalrisk.inputs.numbers import as_fraction, as_number, checked_seed, from_json, to_json
-from ordinalrisk.inputs.probability_matrix import as_matrix
 from ordinalrisk.inputs.random_rows import generator_at
 from ordinalrisk.prediction.predictor import require_columns
+from ordinalrisk.recalibration.applying import recalibrated
 from ordinalrisk.saving.document_with_digests import FilePath, naming, require
 from ordinalrisk.saving.run_documents import DriftDocument, WatchedFile
 from ordinalrisk.saving.shared_fields import saved_counts, saved_names
@@ -140,6 +140,7 @@ class ScoreDrift(Watch):
             raise ValueError(f"The scores of this calibration can't be compared: {why}.{remedy}")
         seed = secrets.randbits(_SEED_BITS) if random_state is None else checked_seed(random_state)
         self._begin(calibration.classes, calibration.score_counts, calibration.data_blake3, delta, seed)
+        self._recalibration = calibration.recalibration
 
     _document = DriftDocument
 
@@ -173,8 +174,9 @@ class ScoreDrift(Watch):
         Parameters
         ----------
         proba : array-like of shape (n, K)
-            Class probabilities, as for :meth:`RiskController.predict_set`. If the calibration recalibrates
-            scores, pass the recalibrated ones, ``controller.recalibration(scores)``.
+            Class probabilities, or the scores that the map of the calibration takes, as for
+            :meth:`RiskController.predict_set`. A state that was saved in an older schema has no map: it takes
+            the probabilities that the map makes.
 
         Returns
         -------
@@ -191,8 +193,12 @@ class ScoreDrift(Watch):
         >>> round(drift.calibrated_uncertainty_, 2), round(drift.uncertainty_, 1)
         (0.35, 0.3)
         """
-        matrix = as_matrix(proba)
+        matrix = recalibrated(proba, self._recalibration)
         require_columns(proba, matrix.shape[1], self.classes_)
+        return self._compare(matrix)
+
+    def _compare(self, matrix: Any) -> bool:
+        """Compare rows of probabilities that the map of the calibration, if it has one, has made already."""
         require_valid(matrix)
         coins = generator_at(self.n_rows_, self.random_state).random(len(matrix))
         bins, all_rows = score_bins(matrix).tolist(), self._calibrated + self._seen
@@ -226,6 +232,7 @@ class ScoreDrift(Watch):
             "seen": saved_counts(self._seen),
             "lowest": {"n_rows": row, "evidence": evidence.hex()},
             "files": to_builtins(self.files_),
+            "recalibration": to_builtins(self._recalibration),
         }
 
     @classmethod
@@ -245,6 +252,10 @@ class ScoreDrift(Watch):
         with field("seen"):
             drift._seen = saved.seen.dense()
             require(int(drift._seen.sum()) == saved.n_rows, "must count each row once")
+        drift._recalibration = saved.recalibration
+        with field("recalibration"):
+            n_labels = len(classes) if saved.recalibration is None else saved.recalibration.n_labels
+            require(n_labels == len(classes), "must have a probability for each label")
         drift.files_ = [*saved.files]
         drift._tested.restore(path, saved)
         with field("lowest"):
