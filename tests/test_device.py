@@ -445,3 +445,24 @@ def test_only_the_fingerprint_copies_rows_to_the_host(monkeypatch):
     controller.predict_set(on(NEW))
     controller.predict_set(on(NEW), alpha=0.2)
     assert max(largest) <= 64
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("scores", ["probabilities", "logits"])
+@pytest.mark.parametrize("method", ["auto", "isotonic", "temperature"])
+def test_a_map_gives_the_bits_of_the_host(method, scores, dtype):
+    def given(proba):
+        mixed = (proba + 0.05) / (proba + 0.05).sum(axis=1, keepdims=True)
+        return (mixed if scores == "probabilities" else np.log(mixed) - 1).astype(str(dtype)[6:])
+
+    fitted = orisk.Recalibrator(method, classes=NAMES, scores=scores)
+    fitted.fit(given(rows(2)[0]), np.array(NAMES)[rows(2)[1]])
+    here = RiskController(alpha=0.2, recalibration=fitted).calibrate(given(PROBA), np.array(NAMES)[Y])
+    there = RiskController(alpha=0.2, recalibration=fitted.recalibration_, classes=NAMES)
+    there.calibrate(torch.tensor(given(PROBA), device=DEVICE), np.array(NAMES)[Y])
+    assert there.threshold_ == here.threshold_
+    assert there.data_blake3_ == here.data_blake3_
+    sets, same = (there.predict_set(torch.tensor(given(NEW), device=DEVICE)), here.predict_set(given(NEW)))
+    assert sets.lower_index.device.type == DEVICE
+    assert sets.lower_index.tolist() == same.lower_index.tolist()
+    assert sets.upper_index.tolist() == same.upper_index.tolist()

@@ -109,6 +109,34 @@ def test_dask_gives_the_same_bits():
     assert same(sets, plain.predict_set(rows[600:]))
 
 
+@pytest.mark.parametrize("on_a_cluster", [False, True], ids=["stream", "cluster"])
+def test_files_give_the_same_bits(on_a_cluster, request, tmp_path):
+    dask = request.getfixturevalue("client") if on_a_cluster else None
+    for part, rows in enumerate(np.split(np.arange(900), [300, 370, 600, 750])):
+        frame = pd.DataFrame(SCORES[rows], columns=[f"p{k}" for k in range(5)])
+        frame.assign(y=LABELS[rows]).to_parquet(tmp_path / f"{'new' if part > 2 else 'old'}{part}.parquet")
+    how = {"dask": dask, "note": lambda sentence: None}
+    columns = {"scores": "p0,p1,p2,p3,p4", "label": "y", "classes": range(5)}
+    known = [str(tmp_path / f"old{part}.parquet") for part in (1, 2)]
+    plain, found = with_map().calibrate(*CAL), orisk.jobs.calibrate(with_map(), known, **columns, **how)
+    assert found.threshold_ == plain.threshold_
+    if not on_a_cluster:  # where files are cut into parts, the fingerprint is made of theirs
+        one = orisk.jobs.calibrate(with_map(), _whole(tmp_path), **columns, **how)
+        assert one.data_blake3_ == plain.data_blake3_
+    orisk.jobs.predict(found, str(tmp_path / "new*.parquet"), tmp_path / "sets", **how)
+    written = pd.concat([pd.read_parquet(path) for path in sorted((tmp_path / "sets").glob("*.parquet"))])
+    sets = plain.predict_set(NEW)
+    assert written["lower"].tolist() == sets.lower.tolist()
+    assert written["upper"].tolist() == sets.upper.tolist()
+
+
+def _whole(folder):
+    path = folder / "whole.parquet"
+    frame = pd.DataFrame(CAL[0], columns=[f"p{k}" for k in range(5)]).assign(y=CAL[1])
+    frame.to_parquet(path)
+    return str(path)
+
+
 def test_a_report_takes_the_scores_too():
     from ordinalrisk.report import summarise
 
@@ -117,6 +145,27 @@ def test_a_report_takes_the_scores_too():
     expected = summarise(mended, FITTED.transform(SCORES[600:]), LABELS[600:])
     assert found["stops"][found["start"]]["sizes"] == expected["stops"][expected["start"]]["sizes"]
     assert found["test"]["data_blake3"] == expected["test"]["data_blake3"]
+
+
+def test_reports_and_views_name_the_map(tmp_path):
+    """With the rows that it was fitted on, and that none of them may be a calibration row."""
+    from ordinalrisk.report import render, summarise
+
+    words = "temperature, fitted on 300 rows"
+    controller, plain = with_map().calibrate(*CAL), orisk.RiskController(alpha=0.1).calibrate(*CAL)
+    frame = pd.DataFrame(NEW, columns=[f"p{k}" for k in range(5)]).assign(y=LABELS[600:])
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    for made, there in ((controller, True), (plain, False)):
+        found = summarise(made, NEW, LABELS[600:])
+        facts = {"method": "temperature", "scores": "probabilities", "rows": 300, "text": words}
+        assert found["calibration"]["recalibration"] == (facts if there else None)
+        sentence = f"Scores are recalibrated first: {words}, none of which may be a calibration row."
+        assert (f"<dt>Map of the scores</dt><dd>{sentence}</dd>" in render(found)) == there
+        assert (words in made._repr_html_().split("none of which")[0].split("Scores are")[0]) == there
+        columns = {"scores": "p0,p1,p2,p3,p4", "label": "y", "note": lambda sentence: None}
+        evaluation = orisk.jobs.evaluate(made, tmp_path / "new.csv", **columns).to_dict()
+        assert evaluation["recalibration"] == (words if there else None)
+    assert words in with_map()._repr_html_()
 
 
 EXPECTED = json.loads((SAVED / "expected.json").read_text())

@@ -157,6 +157,7 @@ class FileEvaluation(Table):
             "package_version": __version__,
             "alpha": decimal_text(self.guarantee.alpha),
             "rows": self.n_rows,
+            "recalibration": self.guarantee.recalibration,
             "headline": self.headline,
             "colour": self.colour,
             "sentence": self.sentence,

@@ -52,6 +52,8 @@ def controller_html(name: str, spec: Spec, thresholds: Thresholds | None = None)
         lines["exempt classes"] = _names([*spec.exempt_classes])
     if spec.randomize:
         lines["randomize"] = "labels at the threshold at random"
+    if spec.recalibration is not None:
+        lines["recalibration"] = html.text(spec.recalibration.in_words())
     if thresholds is None:
         if spec.classes is not None:
             lines["classes"] = html.text(repr(spec.classes))  # checked by the calibration only

@@ -27,6 +27,7 @@ from ordinalrisk.evaluation.outcomes import Evaluation
 from ordinalrisk.evaluation.verdict import StratumRisk, strata_noun
 from ordinalrisk.inputs.numbers import decimal_text
 from ordinalrisk.losses.kinds import IntervalLoss
+from ordinalrisk.recalibration.recalibration import Recalibration
 from ordinalrisk.report.stops import MOST_CLASSES_HELD
 
 MOST_PARTS = 120  # of more groups and classes, a report shows those with the most calibration rows
@@ -114,6 +115,18 @@ def is_plain(spec: Spec, calibration: Calibration) -> bool:
         and not spec.randomize
         and not spec.relative
     )
+
+
+def recalibration_facts(recalibration: Recalibration | None) -> dict[str, Any] | None:
+    """Return the name of the map, what its scores are, and on how many rows it was fitted."""
+    if recalibration is None:
+        return None
+    return {
+        "method": recalibration.method,
+        "scores": recalibration.scores,
+        "rows": recalibration.n_rows,
+        "text": recalibration.in_words(),
+    }
 
 
 def shown_strata(strata: Strata) -> list[int]:

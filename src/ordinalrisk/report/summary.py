@@ -32,6 +32,7 @@ from ordinalrisk.report.facts import (
     measured,
     promise_facts,
     promised,
+    recalibration_facts,
     scores_compared,
     shown_strata,
     stratum_facts,
@@ -383,6 +384,7 @@ class ReportSummary:
             "data_blake3": controller.data_blake3_,
             "columns": columns,
             "smallest_alpha": decimal_text(max(lowest)) if len(lowest) == len(promised) else None,
+            "recalibration": recalibration_facts(controller.recalibration),
         }
 
 
