@@ -200,6 +200,7 @@ def layout(K, S):
             data_blake3=is_digest,
             columns=or_none(record(scores=list_of(is_text, K), label=is_text, logits=one_of(True, False))),
             smallest_alpha=is_text,
+            recalibration=lambda value: value is None,
         ),
         "test": record(
             file=or_none(is_text),

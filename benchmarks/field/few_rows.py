@@ -11,21 +11,65 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import ordinalrisk as orisk
 
 from .measure import ALPHAS, LOSSES
-from .scores import MOST_ROWS, Scores, pipeline_of, scores
-from .targets import Target, installed
+from .scores import MODELS, Scores, scores
+from .targets import installed
 
 ROWS, SEEDS = (30, 100), (10, 11)
-TRAINED_ON, QUICK_MODELS = (30, 100, 300), ("random forest", "logistic regression")
-TREES = 30
+TRAINED_ON, NEW_ROWS, HELD_OUT = (30, 60, 100, 300), 3_000, 20
+SMALL_MODELS = {
+    "random forest": RandomForestClassifier(30, random_state=0),
+    "logistic regression": LogisticRegression(max_iter=200),
+}
 
 
 def main() -> None:
     """Print a line for each number of rows."""
+    maps_on_few_rows()
+    models_on_few_rows()
+
+
+def models_on_few_rows() -> None:
+    """Train and recalibrate on the same few rows, as OrdinalRiskClassifier does by default."""
+    loaded = [target.load() for target in installed()[0]]
+    for n in TRAINED_ON:
+        enough = [each for each in loaded if len(each[1]) >= n + 10 * HELD_OUT]
+        for name in SMALL_MODELS:
+            changes = np.array([change_by_default(*each, name, n) for each in enough])
+            found = f"sets {changes.mean():+.2%}; the largest {changes.max():+.2%}"
+            print(f"{name} on {n} rows, {changes.size} targets: {found}", flush=True)
+
+
+def change_by_default(X: np.ndarray, y: np.ndarray, K: int, name: str, n: int) -> float:
+    """Return the change of the mean size of a model that is trained on ``n`` rows."""
+    some = np.random.default_rng(5).permutation(len(y))[:NEW_ROWS]
+    X, y = X[some], y[some]
+    model = orisk.OrdinalRiskClassifier(
+        make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler(), SMALL_MODELS[name]),
+        classes=range(K),
+        calibration_size=HELD_OUT,
+        random_state=1,
+        check=False,
+    )
+    with warnings.catch_warnings(action="ignore"):  # classes without rows, fits that are cut short
+        model.fit(X[: n + HELD_OUT], y[: n + HELD_OUT])
+        plain = model.predict_ordered_proba(X[n + HELD_OUT :])
+    if model.recalibrator_ is None:
+        return 0.0
+    ours = np.asarray(model.recalibrator_.transform(plain))
+    return relative(ours, plain, y[n + HELD_OUT :])
+
+
+def maps_on_few_rows() -> None:
+    """Fit maps on few rows for models that were trained on many."""
     pairs = [(target, model) for target in installed()[0] for model in MODELS]
     kept = [scores(target, model) for target, model in pairs]
     for n in ROWS:
@@ -40,10 +84,12 @@ def change(scored: Scores, n: int, seed: int) -> float:
     some = np.random.default_rng(seed).permutation(len(scored.y_train))[:n]
     recalibrator = orisk.Recalibrator(classes=range(scored.train.shape[1]), scores="probabilities")
     recalibrator.fit(scored.train[some], scored.y_train[some])
-    ours, plain = (
-        sizes(proba, scored.y) for proba in (recalibrator.transform(scored.held_out), scored.held_out)
-    )
-    return float(np.exp(np.mean(np.log(ours / plain)))) - 1
+    return relative(recalibrator.transform(scored.held_out), scored.held_out, scored.y)
+
+
+def relative(mapped: np.ndarray, plain: np.ndarray, y: np.ndarray) -> float:
+    """Return the change of the mean size, over losses and values of alpha."""
+    return float(np.exp(np.mean(np.log(sizes(mapped, y) / sizes(plain, y))))) - 1
 
 
 def sizes(proba: np.ndarray, y: np.ndarray) -> np.ndarray:
