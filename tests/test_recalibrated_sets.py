@@ -437,7 +437,7 @@ def test_nobody_ignores_what_was_asked(frozen):
     X, y = features(100)
     for asked in ("regression", orisk.Recalibrator()):
         for method in ("fit", "calibrate"):
-            with pytest.raises(ValueError, match=r"a FrozenEstimator is not trained.*calibrate\(X, y, recalibrate="):
+            with pytest.raises(ValueError, match=r"is not trained.*calibrate\(X, y, recalibrate="):
                 getattr(orisk.OrdinalRiskClassifier(frozen, recalibrate=asked), method)(X[:, 1:], y)
     fitted = orisk.OrdinalRiskClassifier(LogisticRegression(), random_state=0).fit(X[:, 1:], y)
     for asked in ({"recalibrate": "auto"}, {"recalibration_rows": 30}):
