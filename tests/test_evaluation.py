@@ -1012,13 +1012,13 @@ def test_what_was_promised():
         ("agrees", False, False, "green", "The test rows agree with the guarantee, and no class, group or"),
         ("agrees", True, False, "amber", "The guarantee holds on average, but 90 % of class 'a' are missed"),
         ("agrees", False, True, "amber", "There are too few test rows to tell whether"),
-        ("chance", False, False, "amber", "The loss is above the guaranteed risk, which can be chance."),
+        ("chance", False, False, "amber", "The loss is above alpha, which can be chance."),
         (
             "chance",
             True,
             False,
             "amber",
-            "The loss is above the guaranteed risk, which can be chance, but 90 %",
+            "The loss is above alpha, which can be chance, but 90 %",
         ),
         ("nothing", False, False, "amber", "The test rows say nothing about the guarantee."),
         ("nothing", True, True, "amber", "The test rows say nothing about the guarantee, but 90 % of class"),
@@ -1049,7 +1049,7 @@ def test_the_loss_of_some_groups_is_not_that_of_all_rows(draw, by):
         found = found_by(controller, proba[rest], y[rest], **tested)
         if found.verdict.word == "chance" and found.whole.risk.value < 0.2:
             break
-    said = f"The loss of some {by} is above their guaranteed risk, which can be chance."
+    said = f"In some {by}, the loss is above alpha, which can be chance."
     assert (found.light.colour, found.light.sentence) == ("amber", said)
 
 
@@ -1076,8 +1076,8 @@ def test_green_names_the_class_that_may_be_far_below(n_rows, n_covered, named):
     of_rows = (
         f"({n_covered} of {n_rows} rows, 95 % interval {100 * exact.low:.4g} % to {100 * exact.high:.4g} %)"
     )
-    said = f"as it should be; the least covered class is 'Severe': {named} {of_rows}."
-    assert light.sentence.endswith(said if named else "as it should be.")
+    said = f"that it should have; the least covered class is 'Severe': {named} {of_rows}."
+    assert light.sentence.endswith(said if named else "that it should have.")
 
 
 def test_the_worst_are_named_first_and_not_all():

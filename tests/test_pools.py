@@ -366,7 +366,7 @@ def test_reports_and_notebooks_name_pools_and_exempt_classes(tmp_path):
     orisk.report.write_report(controller, *draw(rng, 200), tmp_path / "report.html")
     words = "for their rows together: 2, 3. There is no guarantee for 0."
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "its own. These share one: 2 + 3. There is no" in " ".join(report.split())
+    assert "These classes share a threshold and a guarantee: 2 + 3." in " ".join(report.split())
     for text in (controller._repr_html_(), report):
         assert words in " ".join(text.replace("&#x27;", "'").split())
     assert "pool_classes=((2, 3),), exempt_classes=(0,)" in repr(controller)

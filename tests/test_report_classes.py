@@ -73,12 +73,12 @@ def test_a_class_without_a_promise_has_no_verdict(pooled):
     assert (none["exempt"], none["word"]) == (True, "no guarantee")
     assert "There is no guarantee for None." in shown
     assert "the calibration rows themselves" not in json.dumps(data)
-    assert "Rows of None count too, so it may be above alpha." in shown
+    assert "It includes None, without a guarantee, so it may be above alpha." in shown
     assert "so the line may lie above the dashed diagonal" in shown
     assert "for each true class except None." in shown
     assert "none: no guarantee" in shown
     assert "Smallest alpha" not in shown  # pools are others at another alpha
-    assert "not certified" not in data["stops"][pooled["start"]]["fields"]["tag"]
+    assert "too few" not in data["stops"][pooled["start"]]["fields"]["tag"]
 
 
 def test_a_class_without_a_promise_is_not_the_one_missed_most(pooled):
@@ -94,16 +94,18 @@ def test_classes_that_share_a_guarantee_are_named(pooled):
     *_, severe, worst = data["stops"][pooled["start"]]["strata"]
     assert severe["word"] == worst["word"]
     assert severe["word"].endswith("(Severe + Worst together)")
-    assert "These share one: Severe + Worst." in shown
+    assert "These classes share a threshold and a guarantee: Severe + Worst." in shown
 
 
 def test_a_single_row_is_one_row(draw):
     proba, y = draw(400, 3)
     controller = orisk.RiskController(alpha=0.3).calibrate(proba, y)
     shown, _ = text_of(summarise(controller, proba[[0, 1, 2]], [1, 2, 0]))
-    assert re.search(r"of its sets miss the truth \((0|1) of 1 row\)|No class loses anything", shown)
+    assert re.search(
+        r"of its sets miss the truth \((0|1) of 1 row\)|The mean loss of every class is 0", shown
+    )
     assert "There are too few rows to tell whether the scores differ" in shown
-    assert "Worst slices" not in shown
+    assert "Values with the most misses" not in shown
 
 
 @pytest.fixture(scope="module")

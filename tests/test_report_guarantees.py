@@ -266,7 +266,7 @@ def test_of_very_many_groups_the_largest_are_shown(draw, monkeypatch):
     assert [part["test_rows"] for part in found["promise"]["strata"]] == [
         rows[part["name"]] for part in found["promise"]["strata"]
     ]
-    assert "Shown are the 2 with the most calibration rows." in render(found)
+    assert "The page shows the 2 with the most calibration rows." in render(found)
 
 
 def test_groups_without_calibration_rows_are_full_and_said(draw):
@@ -383,7 +383,7 @@ def test_the_page_shows_each_group_at_every_alpha(draw, opened, usual_stops):
     assert page.page.locator(".lead").inner_text() == (
         "In each of 4 groups, at most 10 % of sets miss the truth."
     )
-    assert "Each group" in page.page.locator("h2").all_inner_texts()
+    assert "The guarantee of each group" in page.page.locator("h2").all_inner_texts()
     assert "Within a group, the guarantee is an average over all classes." in text
     names = [part["name"] for part in found["promise"]["strata"]]
     assert set(names) == set(CLINICS)
@@ -395,7 +395,7 @@ def test_the_page_shows_each_group_at_every_alpha(draw, opened, usual_stops):
         for row, name, part in zip(rows, names, stop["strata"], strict=True):
             assert row[0] == name
             assert row[cell["alpha"]] == part["alpha"]
-            assert float(row[cell["mean loss"]]) == pytest.approx(part["risk"][0], abs=5.1e-5)
+            assert float(row[cell["realised risk"]]) == pytest.approx(part["risk"][0], abs=5.1e-5)
             assert float(row[cell["95 % interval, from"]]) == pytest.approx(part["risk"][1], abs=5.1e-5)
             assert float(row[cell["to"]]) == pytest.approx(part["risk"][2], abs=5.1e-5)
             assert float(row[cell["mean size"]]) == pytest.approx(part["mean_size"], abs=5.1e-3)
@@ -417,7 +417,7 @@ def test_the_page_shows_each_group_at_every_alpha(draw, opened, usual_stops):
         assert points["marker"]["symbol"] == [shapes[part["verdict"]] for part in stop["strata"]]
     uncertified = [sum(not part["certified"] for part in stop["strata"]) for stop in found["stops"]]
     assert uncertified[0] > 0 == uncertified[-1]
-    assert page.page.locator(".tag").inner_text() == f"{uncertified[0]} of 4 not certified"
+    assert page.page.locator(".tag").inner_text() == f"{uncertified[0]} of 4 with too few rows"
     assert page.page.locator("main script, main b:has-text('alert')").count() == 0
     ticks = page.page.locator("[data-chart=strata] .ytick text").all_text_contents()
     assert [tick.rpartition(" (")[0] for tick in ticks] == names
@@ -435,9 +435,9 @@ def test_alphas_by_class_share_one_slider(draw, opened):
         "At most 10 % of sets miss the truth for 'None' and 'Severe', at most 20 % for 'Mild', "
         "at most 5 % for 'Worst'."
     )
-    assert page.page.locator(".chosen label").inner_text() == "Alphas times"
+    assert page.page.locator(".chosen label").inner_text() == "Alpha factor"
     assert (
-        "The slider multiplies all alphas by one factor; the factor 1 gives the calibrated alphas."
+        "The slider multiplies all alphas by the alpha factor; the factor 1 gives the calibrated alphas."
         in page.page.locator("main").inner_text()
     )
     stop = page.stop(found["start"] + 2)
@@ -458,21 +458,21 @@ def test_alphas_by_class_share_one_slider(draw, opened):
             "delta",
             [
                 "With probability at least 0.9 over the draw of the calibration rows, the expected loss",
-                "fails for up to 0.1 of all calibrations",
+                "fails with a probability of at most 0.1",
             ],
-            {"Delta": "0.1", "Bound": "exact binomial", "Promised": "with high probability"},
+            {"Delta": "0.1", "Bound": "exact binomial", "Holds": "with high probability"},
         ),
         (
             "clusters",
             [
                 "expected mean loss of a new cluster",
-                "Mean over 41 clusters of the mean of their rows, 250 rows",
+                "Mean over 41 clusters of the mean loss of their rows, 250 rows",
             ],
             {"What is exchangeable": "clusters", "Clusters among the test rows": "41", "Randomized": "no"},
         ),
         (
             "weights",
-            ["which count as", "It is as good as the weights", "by weight"],
+            ["which count as", "It is only as good as these ratios", "by weight"],
             {"Shift": "of covariates: rows have weights"},
         ),
         ("class ratios", ["by label"], {"Shift": "of the shares of the classes", "Ratio of Mild": "0.5"}),
@@ -552,11 +552,11 @@ def test_the_command_finds_groups_and_clusters_by_name(draw, tmp_path):
 
 def test_intervals_that_take_rows_as_independent_say_so(draw):
     page = html.unescape(render(made(draw, "clusters").found))
-    assert "(rows taken as independent)" in page
-    assert "Except for the realised loss, intervals treat rows as independent" in page
+    assert "(treats rows as independent)" in page
+    assert "Except for the realised risk, intervals treat rows as independent" in page
     page = html.unescape(render(made(draw, "weights").found))
     assert "(approximate)" in page
-    assert "Except for the realised loss, all numbers count each test row once" in page
+    assert "Except for the realised risk, all numbers count each test row once" in page
     page = html.unescape(render(made(draw, "class ratios").found))
     assert "(approximate)" not in page
 

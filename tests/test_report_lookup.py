@@ -88,7 +88,7 @@ def test_of_many_rows_the_first_are_held(draw, monkeypatch):
     assert unpacked(summary)["row"] == [*range(1, 41)]
     n_striking = len(summary["cases"]["rows"])
     assert any(case["row"] > 40 for case in summary["cases"]["rows"])
-    words = f"This page holds 40 of 300 rows: the first ones, and the {n_striking} that stand out"
+    words = f"The page has the first 40 of 300 rows and the {n_striking} that stand out"
     assert words in html.unescape(render(summary))
 
 
@@ -106,7 +106,7 @@ def test_twenty_thousand_rows_fit_a_mail(draw):
     summary = study.summary()
     assert summary["cases"]["lookup"]["rows"] == 20_000
     assert len(summary["cases"]["lookup"]["packed"]) < 500_000
-    assert "All 20,000 rows are here." in render(summary)
+    assert "The page has all 20,000 rows." in render(summary)
 
 
 # the page
@@ -166,6 +166,6 @@ def test_many_cases_are_cut_short_and_counted(shown):
     assert len(found(page, "X")) == 20  # of any case
     assert page.page.locator("[data-found]").inner_text().endswith("The first 20 of 300 rows.")
     page.page.locator("#find").fill("no such case")
-    page.page.get_by_text("This page has no such row.").wait_for()
+    page.page.get_by_text("No row on this page matches.").wait_for()
     page.page.locator("#find").fill("")
     page.page.wait_for_function("() => document.querySelector('[data-found]').children.length === 0")

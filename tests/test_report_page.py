@@ -317,7 +317,7 @@ def test_case_tables_show_the_sets_of_the_stop(report_at_stop, grades, stop, whi
         assert report.page.locator(f"[data-cases={which}]").inner_text() == "None at this alpha."
         return
     header, *rows = report.table(f"[data-cases={which}]")
-    assert header == ["row", "truth", "set", "labels", "truth lies", "id"]
+    assert header == ["row", "truth", "set", "labels", "the truth is", "id"]
     assert [row[0] for row in rows] == [f"{row + 1:,}" for row in chosen]
     for cells, row in zip(rows, chosen, strict=True):
         lower, upper, y = sets.lower_index[row], sets.upper_index[row], grades.labels[row]
@@ -396,7 +396,7 @@ def test_worst_slices_are_in_a_table(opened, grades):
     assert {row[1] for row in others} == {"north", "(missing)"}
     assert {row[-1] for row in others} == {"within chance"}
     text = report.page.locator("main").inner_text()
-    assert f"Of all rows {percent(summary['slices']['missed'], 1)} are missed." in text
+    assert f"sets miss {percent(summary['slices']['missed'], 1)} of all rows." in text
     assert "Left out, with too many values: id." in text
     assert opened(grades.summary).page.locator("[data-slices]").count() == 0
 
@@ -421,7 +421,7 @@ def test_predicted_and_observed_are_those_of_the_summary(report, grades):
         assert report.table(f"[data-table={kind}]")[1:] == rows
     top = grades.summary["reliability"]["top"]
     text = report.page.locator("main").inner_text()
-    assert f"most probable label {percent(top['predicted'], 1)} on average" in text
+    assert f"most probable label a probability of {percent(top['predicted'], 1)}" in text
     assert f"right for {percent(top['right'], 1)} of the rows" in text
 
 
@@ -509,7 +509,7 @@ def test_verdict_is_a_sentence_a_colour_and_a_shape(opened, grades):
 def test_what_is_not_certified_or_saturated_says_so(opened):
     study = Study(GRADES[:3], alpha=0.1, n_calibration=9, n_test=60)
     summary = copy.deepcopy(study.summary)
-    few = "Every set is the whole scale: 9 rows are too few for more."
+    few = "Every set includes all labels: 9 calibration rows are too few for this alpha."
     summary["stops"][0].update(
         certified=False, verdict="nothing", colour="amber", threshold="-inf", headline=few
     )
@@ -518,9 +518,9 @@ def test_what_is_not_certified_or_saturated_says_so(opened):
     report.move(0)
     assert report.field("headline") == few
     assert report.page.locator(".verdict").get_attribute("data-icon") == "nothing"
-    assert report.page.locator(".tag").inner_text() == "whole scale, not certified"
+    assert report.page.locator(".tag").inner_text() == "full sets: too few calibration rows"
     report.move(len(summary["stops"]) - 1)
-    assert report.page.locator(".tag").inner_text() == "single labels, saturated"
+    assert report.page.locator(".tag").inner_text() == "saturated: single labels"
     assert (
         report.page.locator("[data-field=note]")
         .inner_text()
@@ -729,7 +729,7 @@ def test_facts_for_the_auditor(report, grades):
         ("File", "calibration.json"),
         ("Rows", "600"),
         ("Calibrated alpha", "0.1"),
-        ("Smallest alpha that can be certified", "1/601 (about 0.00166)"),
+        ("Smallest alpha with enough calibration rows", "1/601 (about 0.00166)"),
         ("Loss", "WeightedLoss()"),
         ("Largest possible loss (B)", "1"),
         ("Growth rule", "frontier (point label: mode)"),
@@ -820,7 +820,7 @@ def test_no_map_and_no_rules(opened, grades):
     report.move(2)
     text = report.page.locator("main").inner_text()
     assert "Not shown: there are too many classes" in text
-    assert "Not shown: there are too few test rows to compare the rules." in text
+    assert "Not shown: there are too few test rows to compare rules." in text
     assert report.page.locator("[data-chart]").count() == 9
 
 

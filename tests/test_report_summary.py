@@ -850,7 +850,10 @@ def test_headlines_of_other_promises(draw):
     assert words(delta=0.05) == f"With 95 % confidence, at most {missed}."
     assert words(columns={"clusters": patients}) == f"At most {missed}, on average over clusters."
     assert words(columns={"class_ratios": [1, 1, 2]}) == f"At most {missed} in the new population."
-    assert words(alpha=0.0001) == "Every set is the whole scale: 900 rows are too few for more."
+    assert (
+        words(alpha=0.0001)
+        == "Every set includes all labels: 900 calibration rows are too few for this alpha."
+    )
     assert words({0: 0.1, 1: 0.1, 2: 0.02}, condition_on="label") == (
         "At most 10 % of sets miss the truth for 0 and 1, at most 2 % for 2."
     )
@@ -864,8 +867,8 @@ def test_headlines_of_other_promises(draw):
     [
         (
             "coverage",
-            "Every miss costs 1, whatever the class and however far off: "
-            "the average loss is the share of rows with a set that misses the truth.",
+            "Every miss costs 1, near or far and in every class: "
+            "the average loss is the share of sets that miss the truth.",
         ),
         (
             orisk.WeightedLoss([1, 2, 3]),
@@ -877,12 +880,12 @@ def test_headlines_of_other_promises(draw):
         ),
         (
             "divergence",
-            "A miss costs the number of labels between the truth and the set, "
+            "A miss costs the distance in labels from the truth to the set, "
             "as a share of the largest such cost.",
         ),
         (
             orisk.DivergenceLoss(2, under=3, over=0.5, normalize=False),
-            "A miss costs the number of labels between the truth and the set squared, times 3 where the set "
+            "A miss costs the distance in labels from the truth to the set squared, times 3 where the set "
             "lies below the truth, times 0.5 where the set lies above the truth, 12 at most.",
         ),
         (
@@ -892,7 +895,7 @@ def test_headlines_of_other_promises(draw):
         ),
         (
             orisk.DivergenceLoss(0.5),
-            "A miss costs the number of labels between the truth and the set to the power 0.5, "
+            "A miss costs the distance in labels from the truth to the set to the power 0.5, "
             "as a share of the largest such cost.",
         ),
         (

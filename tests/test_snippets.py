@@ -7,6 +7,7 @@ what its snippet prints; ``python -m docs.outputs`` writes it.
 
 import re
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -68,3 +69,50 @@ def test_commands_of_the_readme_run_in_their_order(tmp_path, monkeypatch):
     assert {"sets.parquet", "report.html", "state.json", "drift.json"} <= {
         path.name for path in tmp_path.iterdir()
     }
+
+
+NOT_RUN = ("s3://", "--sign", "--verify", "zcat", ".xlsx")
+"""Commands of the guide that need a cluster, keys, a shell or a workbook; their options are checked too."""
+
+
+def tables_of_the_guide():
+    """Files with five classes, of which the model's probabilities are right."""
+    pd = pytest.importorskip("pandas")
+    random = np.random.default_rng(1)
+    columns = [f"p_{label}" for label in range(5)]
+    for name in ("scores", "new", "test", "choose", "march", "april"):
+        proba = random.dirichlet([1, 2, 2, 1, 1], size=400)
+        table = pd.DataFrame(proba, columns=columns)
+        table["hospital"] = random.choice(["north", "south"], 400)
+        table["patient"], table["ratio"] = np.arange(400) // 2, random.uniform(0.5, 1.5, 400)
+        if name not in ("new", "april"):
+            table["label"] = [random.choice(5, p=row) for row in proba]
+        table.to_csv(f"{name}.csv", index=False)
+        for place, rows in table.groupby("hospital"):
+            rows.drop(columns=["hospital", "patient", "ratio"]).to_csv(f"{place}_{name}.csv", index=False)
+    known = pd.read_csv("scores.csv")
+    names = ["None", "Mild", "Moderate", "Severe", "Critical"]
+    words = known.rename(columns=dict(zip(columns, [f"p_{name}" for name in names], strict=True)))
+    words.assign(label=[names[label] for label in known["label"]]).to_csv("words.csv", index=False)
+    known.assign(**{name: np.log(known[name]) for name in columns}).to_csv("logits.csv", index=False)
+    judge = known.assign(label=2 * known["label"] - (known["label"] > 0) * random.integers(0, 2, 400))
+    judge.to_csv("judge.csv", index=False)
+    judge.drop(columns="label").to_csv("judge_new.csv", index=False)
+    costs = "0,1,2,3,4\n1,0,1,2,3\n4,2,0,1,2\n9,6,3,0,1\n50,30,20,10,0\n"
+    Path("costs.csv").write_text(costs)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name == "guide"], ids=name_of)
+def test_commands_of_the_guide_run_in_their_order(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tables_of_the_guide()
+    succeeds("calibrate", "scores.csv", "--alpha", "0.1", "-o", "cal.json")  # where other pages left off
+    commands = [
+        line.removeprefix("$ ordinalrisk ")
+        for block in blocks(page, "console")
+        for line in block.splitlines()
+        if not any(part in line for part in NOT_RUN)
+    ]
+    assert commands or page.stem == "index"
+    for command in commands:
+        succeeds(*shlex.split(command))

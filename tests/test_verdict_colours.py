@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
             "green.csv",
             "green",
             0,
-            "no class, group or size of sets is clearly covered less than half as often as it should be.",
+            "no class, group or set size clearly has less than half of the coverage that it should have.",
         ),
         ("amber.csv", "amber", 3, "% of class 'very poor' are missed ("),
         ("few.csv", "amber", 3, "too few test rows"),

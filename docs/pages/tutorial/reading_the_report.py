@@ -54,13 +54,14 @@ print(model.guarantee())
 # From top to bottom
 # ------------------
 #
-# - **The slider for alpha** stays at the top and changes everything below it. So you can see what less risk
+# - **The slider for alpha** stays at the top and changes all numbers and charts. So you can see what less risk
 #   costs, without a new calibration.
-# - **The test rows.** The main numbers are the mean loss, the share of sets that contain the truth, and the
-#   number of labels in a set. Next to them is the threshold, the only number that the calibration chose.
-# - **The guarantee.** This part compares the mean loss on the test rows with ``alpha``. It says "agrees"
-#   unless the whole confidence interval of the loss is above ``alpha``. With few test rows the interval is
-#   wide, and almost any result agrees. So look at its width.
+# - **The guarantee** is the largest sentence. Below it, a green, amber or red box says whether the test rows
+#   agree with it. They agree unless the whole confidence interval of their loss is above ``alpha``. With few
+#   test rows the interval is wide, and almost any result agrees. So look at its width. *Details* shows the
+#   exact statement and the threshold, the only number that the calibration chose.
+# - **The test rows.** The main numbers are the realised risk (the mean loss), the coverage (the share of sets
+#   that contain the truth), and the mean number of labels in a set.
 # - **The sets.** How many sets have one label, two labels, and so on. You can act on a single label. A set
 #   with the full scale needs an expert.
 # - **The classes.** The guarantee is about all rows together, so rare classes can be missed far more often

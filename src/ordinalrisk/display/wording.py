@@ -21,7 +21,7 @@ def strata_heading(summary: SummaryData) -> str:
 
 def alpha_word(summary: SummaryData) -> str:
     """Name the quantity that the slider sets."""
-    return "alphas times" if has_own_alphas(summary) else "alpha"
+    return "alpha factor" if has_own_alphas(summary) else "alpha"
 
 
 def has_own_alphas(summary: SummaryData) -> bool:
@@ -41,23 +41,23 @@ def calibrated_alpha(summary: SummaryData) -> str:
 def parts_in_words(summary: SummaryData) -> list[str]:
     """Write the notes above the table of groups and true classes."""
     promise, noun = summary["promise"], summary["promise"]["noun"]
-    sentences = [f"Each of the {promise['parts']:,} {noun} has a threshold and a guarantee of its own."]
+    but = f" except {listed(promise['exempt'])}" if promise["exempt"] else ""
+    sentences = [f"Each of the {promise['parts']:,} {noun}{but} has its own threshold and guarantee."]
     sentences += _shared_in_words(summary["stops"][summary["start"]])
-    sentences += exempt_in_words(summary)
     if "class" in promise["by"]:
         sentences.append(
-            "A set must be safe for every true class, so it can be larger than a single class needs."
+            "Each set keeps the guarantee of every true class, so it can be larger than one class needs."
         )
     if has_own_alphas(summary):
         sentences.append(
-            "The slider multiplies all alphas by one factor; the factor 1 gives the calibrated alphas."
+            "The slider multiplies all alphas by the alpha factor; the factor 1 gives the calibrated alphas."
         )
     if len(promise["strata"]) < promise["parts"]:
-        sentences.append(f"Shown are the {len(promise['strata'])} with the most calibration rows.")
+        sentences.append(f"The page shows the {len(promise['strata'])} with the most calibration rows.")
     if promise["unseen_rows"]:
         sentences.append(
-            f"{promise['unseen_rows']:,} test rows belong to groups without calibration rows: their sets "
-            "include all labels."
+            f"{promise['unseen_rows']:,} test rows belong to groups without calibration rows, so their "
+            "sets include all labels."
         )
     return sentences
 
@@ -89,29 +89,30 @@ def uncertified(stop: SummaryData, summary: SummaryData) -> list[str]:
 
 
 def realised_in_words(summary: SummaryData) -> str:
-    """Explain what the realised loss is a mean of."""
+    """Explain what the realised risk is a mean of."""
     promise, rows = summary["promise"], f"{summary['test']['rows']:,} rows"
-    at_most = "It should be at most alpha, up to chance."
+    share = ", as a share of what could be lost" if promise["relative"] else ""
+    at_most = "It should be at most alpha, apart from chance."
     if has_own_alphas(summary):
-        at_most = "Each true class should keep within its own alpha, up to chance."
+        at_most = "For each true class it should be at most that class's alpha, apart from chance."
     if promise["exempt"]:
-        at_most = f"Rows of {listed(promise['exempt'])} count too, so it may be above alpha."
+        at_most = f"It includes {listed(promise['exempt'])}, without a guarantee, so it may be above alpha."
     if promise["unit"] == "cluster":
         clusters = f"{promise['test_clusters']:,} clusters"
-        return f"Mean over {clusters} of the mean of their rows, {rows} in all. {at_most}"
+        return f"Mean over {clusters} of the mean loss of their rows, {rows} in all{share}. {at_most}"
     if promise["shift"] is not None:
         units = summary["stops"][0]["units"]
         return (
-            f"Weighted mean over {rows}, which count as {units:,.0f} rows of equal weight: drawn like the "
-            f"calibration rows, they represent the new population by their weights. {at_most}"
+            f"Weighted mean loss of {rows}{share}. By their weights they represent the new population, and "
+            f"count as {units:,.0f} rows of equal weight. {at_most}"
         )
-    return f"Mean over {rows}. {at_most}"
+    return f"Mean loss of {rows}{share}. {at_most}"
 
 
 def interval_notes(unit: str, shift: str | None) -> tuple[str, str]:
     """Return notes on the interval of the realised loss, and on intervals that count rows one by one."""
     if unit == "cluster":
-        return "", " (rows taken as independent)"
+        return "", " (treats rows as independent)"
     return " (approximate)" if shift == "covariates" else "", "" if shift is None else " (not weighted)"
 
 
@@ -120,17 +121,17 @@ def cautions(unit: str, shift: str | None) -> list[str]:
     sentences = []
     if unit == "cluster":
         sentences.append(
-            "Except for the realised loss, intervals treat rows as independent; with clusters they are too "
+            "Except for the realised risk, intervals treat rows as independent; with clusters they are too "
             "narrow."
         )
     if shift is not None:
         sentences.append(
-            "Except for the realised loss, all numbers count each test row once, without weights."
+            "Except for the realised risk, all numbers count each test row once, without weights."
         )
     if shift == "covariates":
         sentences.append(
-            "The interval of the realised loss is approximate: a row with a larger weight than any here "
-            "could move it."
+            "The interval of the realised risk is approximate: one row with a larger weight than these "
+            "could change it."
         )
     return sentences
 
@@ -153,7 +154,7 @@ def average_in_words(stop: SummaryData, summary: SummaryData) -> str:
 
 def _shared_in_words(stop: SummaryData) -> list[str]:
     pools = dict.fromkeys(" + ".join(part["pool"]) for part in stop["strata"] if part["pool"])
-    return [f"These share one: {listed(pools)}."] if pools else []
+    return [f"These classes share a threshold and a guarantee: {listed(pools)}."] if pools else []
 
 
 def worst_in_words(stop: SummaryData, summary: SummaryData) -> str:
@@ -171,7 +172,7 @@ def worst_in_words(stop: SummaryData, summary: SummaryData) -> str:
         return ""
     largest, y = max(losses)
     if not largest:
-        return "No class loses anything."
+        return "The mean loss of every class is 0."
     name, rows = summary["classes"][y], summary["test"]["class_rows"][y]
     missed = round(rows * (1 - stop["class_coverage"][y][0]))
     share = f"{whole_percent(missed, rows)} of its sets miss the truth"
@@ -197,11 +198,11 @@ def how_thresholds_apply(summary: SummaryData) -> str:
     promise = summary["promise"]
     if promise["by"]:
         each = strata_heading(summary).lower()
-        return f"One for {each}: a label is in the set if its level reaches its threshold."
+        return f"One for {each}: a label is in the set if its level is at least the threshold of its"
     if promise["shift"] is not None:
         return "A row with a larger weight has a smaller threshold."
     coin = "; labels exactly at the threshold are included at random" if promise["randomized"] else ""
-    return f"A label is in the set if its level reaches the threshold{coin}."
+    return f"A label is in the set if its level is at least the threshold{coin}."
 
 
 def limits(summary: SummaryData) -> list[str]:
@@ -217,19 +218,20 @@ def limits(summary: SummaryData) -> list[str]:
             f"{unit}s."
         )
     else:
-        ratios = "shares of the classes" if shift == "labels" else "likelihood ratios"
+        ratios = "ratios of the class shares" if shift == "labels" else "likelihood ratios"
         sentences.append(
-            f"The guarantee is about a population that differs from that of the calibration rows by the "
-            f"{ratios} that the weights express. It is as good as the weights."
+            f"The guarantee is about a new population that differs from that of the calibration rows only by "
+            f"the {ratios} that were given. It is only as good as these ratios."
         )
     exempt = f" except {listed(promise['exempt'])}" if promise["exempt"] else ""
     for_each = f", for {strata_heading(summary).lower()}{exempt}" if by else ""
-    not_for = "each single row" if by else "each class, each group or each single row"
+    not_for = listed([*(f"each {part}" for part in ("class", "group") if part not in by), "each single row"])
     average = (
-        f"It is an average over {unit}s and over draws of the calibration {unit}s"
+        f" and over draws of the calibration {unit}s"
         if promise["delta"] is None
-        else f"It is an average over {unit}s, and fails for up to {promise['delta']} of all calibrations"
+        else f", and fails with a probability of at most {promise['delta']}"
     )
+    average = f"The guarantee is an average over {unit}s{average}"
     sentences.append(f"{average}{for_each}. It is not a guarantee for {not_for}.")
     if promise["delta"] is not None and promise["bound"] != "dkw":
         sentences.append(
@@ -260,18 +262,18 @@ def facts(summary: SummaryData, bound: str | None) -> list[tuple[str, Facts]]:
     seed, clusters = promise["shuffle_seed"], promise["test_clusters"]
     ratios = zip(summary["classes"], promise["class_ratios"] or (), strict=False)
     entries = [
-        ("Promised", "on average" if promise["delta"] is None else "with high probability"),
+        ("Holds", "on average" if promise["delta"] is None else "with high probability"),
         ("Delta", promise["delta"]),
         ("Bound", bound),
         ("Seed of the shuffle", None if seed is None else str(seed)),
         ("What is exchangeable", f"{promise['unit']}s"),
         ("Shift", _SHIFTS.get(promise["shift"])),
         *((f"Ratio of {name}", ratio) for name, ratio in ratios),
-        ("Guarantee for each", " and ".join(promise["by"]) or "all together"),
+        ("Guarantee for each", " and ".join(promise["by"]) or "all rows together"),
         ("Randomized", f"yes, seed {promise['random_state']}" if promise["randomized"] else "no"),
         ("Clusters among the test rows", None if clusters is None else f"{clusters:,}"),
     ]
-    sections = [("Promise", [(term, text, False) for term, text in entries if text is not None])]
+    sections = [("Guarantee", [(term, text, False) for term, text in entries if text is not None])]
     if promise["strata"]:
         thresholds = [
             (part["name"], "none: no guarantee", False)

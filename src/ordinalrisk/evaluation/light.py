@@ -16,8 +16,8 @@ from ordinalrisk.evaluation.realised import Realised
 
 _MOST_NAMED = 2
 _FINE = (
-    "The test rows agree with the guarantee, and no class, group or size of sets is clearly covered less "
-    "than half as often as it should be"
+    "The test rows agree with the guarantee, and no class, group or set size clearly has less than half of "
+    "the coverage that it should have"
 )
 
 
@@ -40,8 +40,8 @@ def light_of(
 ) -> Light:
     """Return the colour of a verdict and what else the test rows show.
 
-    ``strata`` says what has guarantees of its own, such as ``"groups"``: then the loss that is above the
-    guaranteed risk is that of some of them, not of all rows.
+    ``strata`` names what has guarantees of its own, such as ``"groups"``: then the loss is above ``alpha`` in
+    some of them, not over all rows.
 
     A green sentence ends with what may be wrong with the ``least_covered`` class.
 
@@ -61,8 +61,8 @@ def light_of(
         return Light(
             "amber", f"{sentence}, but {named}." if far_off else f"{sentence}.", far_off, n_looked_at
         )
-    whose, risk = ("", "the") if strata is None else (f" of some {strata}", "their")
-    above = f"The loss{whose} is above {risk} guaranteed risk, which can be chance"
+    above = "The" if strata is None else f"In some {strata}, the"
+    above += " loss is above alpha, which can be chance"
     if far_off:
         start = above if word == "chance" else "The guarantee holds on average"
         return Light("amber", f"{start}, but {named}.", far_off, n_looked_at)

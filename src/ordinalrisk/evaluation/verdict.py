@@ -100,7 +100,7 @@ def judged(
         return Verdict(
             "nothing",
             "Every set includes all labels, so there are no misses, and the test rows show nothing: "
-            f"{alpha} needs at least {needed:,} calibration {guarantee.unit}s{most}, and there were "
+            f"alpha={alpha} needs at least {needed:,} calibration {guarantee.unit}s{most}, and there were "
             f"{guarantee.n_rows:,}.",
         )
     risk = realised.risk
@@ -158,10 +158,10 @@ def _judged_by_strata(strata: Sequence[StratumRisk], guarantee: Guarantee, measu
     agreeing = len(tested) - len(beyond) - len(above)
     text = f"{measured}. Of {len(tested)} {noun} that could be tested, {agreeing} agree with their guarantee."
     if above:
-        text += f" Above it, but within chance for {len(tested)} of them: {_names(above)}."
+        text += f" Above alpha, by no more than chance explains among {len(tested)}: {_names(above)}."
     if beyond:
         text += (
-            f" Above it by more than chance explains: {_names(beyond)}. Their test rows may not be drawn "
+            f" Above alpha by more than chance explains: {_names(beyond)}. Their test rows may not be drawn "
             "like their calibration rows."
         )
     if exempt := [part for part in strata if part.guarantee.exempt]:

@@ -211,8 +211,8 @@ class WeightedLoss(IntervalLoss):
         by_class = [max(row) for row in self.exact_costs(len(classes))]
         if set(by_class) == {1}:
             return (
-                "Every miss costs 1, whatever the class and however far off: "
-                "the average loss is the share of rows with a set that misses the truth."
+                "Every miss costs 1, near or far and in every class: "
+                "the average loss is the share of sets that miss the truth."
             )
         return f"The cost of a miss depends only on the true class: {named_values(classes, by_class)}."
 
@@ -319,7 +319,7 @@ class DivergenceLoss(IntervalLoss):
         return WholeCosts(np.where(np.tri(n_classes, k=-1, dtype=bool), below, above), per_unit * per_factor)
 
     def in_words(self, classes: Sequence[str]) -> str:
-        distance = "the number of labels between the truth and the set"
+        distance = "the distance in labels from the truth to the set"
         if self.positions is not None:
             at = named_values(classes, map(as_fraction, self.positions))
             distance = f"the distance from the truth to the set on the scale {at}"

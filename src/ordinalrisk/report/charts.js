@@ -92,10 +92,10 @@ function riskChart(stop, theme, width) {
   const comparable = report.alphaWord === "alpha"; // a factor on several alphas is no loss
   const highest = Math.max(comparable ? end : 0, ...values.map((value) => value[2]));
   return {
-    traces: [...curve(theme, stop, values, loss, "realised loss"), ...(comparable ? [diagonal] : [])],
+    traces: [...curve(theme, stop, values, loss, "realised risk"), ...(comparable ? [diagonal] : [])],
     layout: layoutOf(theme, {
       xaxis: alphaAxis(width), shapes: [currentAlphaLine(theme, stop)],
-      yaxis: { title: "realised loss", range: [0, 1.05 * (highest || 1)] },
+      yaxis: { title: "realised risk", range: [0, 1.05 * (highest || 1)] },
     }),
   };
 }
@@ -202,7 +202,7 @@ function heightOf(lines, onPaper) {
 
 const classHeight = (width, onPaper) => heightOf(K, onPaper);
 
-// A dot and its interval for each name; `shapes` lie behind them, `marker` tells dots apart.
+// A dot and its interval for each name; `shapes` lie behind them, `marker` distinguishes dots.
 function dotChart(theme, width, onPaper, { names, rows, values, text, quantity, shapes, xaxis, title, length = nameLength(width), marker = () => ({}), more = () => "" }) {
   const known = names.map((_, k) => k).filter((k) => values[k] !== null);
   const at = (part) => known.map((k) => values[k][part]);
@@ -246,9 +246,9 @@ function strataChart(stop, theme, width, onPaper) {
   const end = roundRange(Math.max(...parts.map((part) => part.value), ...parts.map((part) => part.risk?.[2] ?? 0)), report.bound);
   const marks = (known) => known.map((k) => MARKS[parts[k].verdict]);
   return dotChart(theme, width, onPaper, {
-    names, rows, length: width < 600 ? nameLength(width) : 36, values: parts.map((part) => part.risk), text: loss, quantity: "mean loss", title: `${title} (rows)`,
+    names, rows, length: width < 600 ? nameLength(width) : 36, values: parts.map((part) => part.risk), text: loss, quantity: "realised risk", title: `${title} (rows)`,
     shapes: parts.flatMap((part, k) => (part.exempt ? [] : [dashedLine(theme, part.value, { yref: "y", y0: k - 0.42, y1: k + 0.42 })])),
-    xaxis: { range: [-0.02 * end, 1.04 * end], nticks: fewTicks(width), title: "mean loss" },
+    xaxis: { range: [-0.02 * end, 1.04 * end], nticks: fewTicks(width), title: "realised risk" },
     more: (k) => `<br>${parts[k].exempt ? "" : `alpha ${plain(parts[k].alpha)}: `}${plain(parts[k].word)}`,
     marker: (known) => ({
       size: 11, symbol: marks(known).map((mark) => mark.symbol),
@@ -275,7 +275,7 @@ function classRiskChart(stop, theme, width, onPaper) {
   const end = roundRange(Math.max(reference, ...highs), report.bound);
   return classChart(theme, width, onPaper, {
     values: stop.class_risk, text: loss, quantity: "mean loss", reference,
-    xaxis: { range: [-0.02 * end, 1.04 * end], nticks: fewTicks(width), title: "mean loss" },
+    xaxis: { range: [-0.02 * end, 1.04 * end], nticks: fewTicks(width), title: "realised risk" },
   });
 }
 
@@ -337,7 +337,7 @@ const reliabilityChart = (kind, unit) => (stop, theme, width) => {
   }
   const diagonal = { type: "scatter", mode: "lines", x: [0, 1], y: [0, 1], hoverinfo: "skip", line: { color: theme.ink, width: 1.5, dash: "dash" } };
   const scale = { range: [-0.02, 1.02], tickformat: ".0%", nticks: fewTicks(width) };
-  return { traces: [diagonal, points], layout: layoutOf(theme, { xaxis: { ...scale, title: "predicted" }, yaxis: { ...scale, title: "observed" } }) };
+  return { traces: [diagonal, points], layout: layoutOf(theme, { xaxis: { ...scale, title: "predicted probability" }, yaxis: { ...scale, title: "observed share" } }) };
 };
 
 // --- the scores of test rows against those calibrated with
@@ -354,7 +354,7 @@ function scoresChart(stop, theme, width) {
     ],
     layout: layoutOf(theme, {
       showlegend: true,
-      xaxis: { title: "largest probability of a row", range: [Math.floor(16 / K) / 16 - 0.02, 1.02], tickformat: ".0%", nticks: fewTicks(width), showgrid: false },
+      xaxis: { title: "largest probability", range: [Math.floor(16 / K) / 16 - 0.02, 1.02], tickformat: ".0%", nticks: fewTicks(width), showgrid: false },
       yaxis: { title: "share of rows", tickformat: ".0%", rangemode: "tozero", nticks: 6 },
     }),
   };

@@ -154,6 +154,7 @@ def promise_facts(
         "shift": calibration.shift,
         "class_ratios": None if ratios is None else [decimal_text(ratio) for ratio in ratios],
         "exempt": [*dict.fromkeys(str(part.label) for part in guarantee.parts if part.exempt)],
+        "relative": spec.relative,
         "randomized": spec.randomize,
         "random_state": random_state,
         "by": by,

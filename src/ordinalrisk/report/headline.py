@@ -31,11 +31,13 @@ def headline(loss: IntervalLoss, n_classes: int, guarantee: Guarantee) -> str:
     'At most 10 % of sets miss the truth.'
     """
     if not guarantee.certified and not guarantee.parts:
-        return f"Every set is the whole scale: {guarantee.n_rows:,} {guarantee.unit}s are too few for more."
+        few = f"{guarantee.n_rows:,} calibration {guarantee.unit}s are too few for this alpha"
+        return f"Every set includes all labels: {few}."
     what = _at_most(loss, n_classes, guarantee)
-    unit = ", on average over clusters" if guarantee.unit == "cluster" else ""
     where = "" if guarantee.shift is None else " in the new population"
-    text = "".join([*_conditions(guarantee), what, where, unit, "."])
+    if guarantee.unit == "cluster":
+        where += " over clusters" if what.endswith(" on average") else ", on average over clusters"
+    text = "".join([*_conditions(guarantee), what, where, "."])
     return text[0].upper() + text[1:]
 
 

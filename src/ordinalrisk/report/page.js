@@ -25,7 +25,7 @@ function showFields(stop) {
 function announce() {
   const { fields } = stops[here];
   document.getElementById("announcement").textContent =
-    `At ${report.alphaWord} ${fields.alpha}: ${fields.sentence} Realised loss ${fields.risk}, coverage ${fields.coverage}, mean size ${fields.size}.`;
+    `At ${report.alphaWord} ${fields.alpha}: ${fields.sentence} Realised risk ${fields.risk}, coverage ${fields.coverage}, mean size ${fields.size}.`;
 }
 
 // --- tables
@@ -56,8 +56,8 @@ function showFound(stop) {
   }
   const cases = casesFound(asked);
   const shown = cases.slice(0, MOST_FOUND);
-  const words = cases.length === 0 ? "This page has no such row." : `The first ${shown.length} of ${count(cases.length)} rows.`;
-  const table = shown.length ? [tableElement(tableOfCases(stop, "Cases found", shown))] : [];
+  const words = cases.length === 0 ? "No row on this page matches." : `The first ${shown.length} of ${count(cases.length)} rows.`;
+  const table = shown.length ? [tableElement(tableOfCases(stop, "Rows found", shown))] : [];
   box.replaceChildren(...table, ...(cases.length === shown.length && shown.length ? [] : [element("p", { class: "left-out" }, words)]));
 }
 

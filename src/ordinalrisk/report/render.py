@@ -28,8 +28,8 @@ _MAX_BYTES = 6_000_000
 _SCRIPTS = ("charts.js", "tables.js", "page.js")
 _ICONS = {"green": "agrees", "amber": "amber", "red": "disagrees"}
 _SATURATED = (
-    "Every set is a single label at this alpha, since those of the calibration rows kept within it. A larger "
-    "alpha changes nothing."
+    "Every set is a single label at this alpha, because single labels already keep the loss of the "
+    "calibration rows low enough. A larger alpha changes nothing."
 )
 _KEPT_OF_STOP = (
     *("alpha", "value", "colour", "risk", "coverage", "mean_size", "sizes", "centroids"),
@@ -129,7 +129,7 @@ def _promise_words(summary: SummaryData) -> dict[str, Any] | None:
         "by_class": "class" in promise["by"],
         "exempt": wording.exempt_in_words(summary),
         "own_alphas": wording.has_own_alphas(summary),
-        "plain_rules": "without groups, weights, clusters or coins" if summary["rules"] else "",
+        "plain_rules": "with one guarantee on average over all rows" if summary["rules"] else "",
     }
 
 
@@ -238,54 +238,54 @@ def _slice_notes(summary: SummaryData) -> list[str]:
     if (slices := summary["slices"]) is None:
         return []
     notes = [
-        f"Of the {slices['looked_at']:,} values of {', '.join(slices['columns'])}, those whose rows are "
-        f"missed most often at the calibrated alpha. Of all rows {_short(slices['missed'])} are missed."
+        f"At the calibrated alpha, sets miss {_short(slices['missed'])} of all rows. Of the "
+        f"{slices['looked_at']:,} values of {', '.join(slices['columns'])}, these have the most misses."
     ]
-    notes += ["The intervals hold for all of them together (Bonferroni), so few stand out by chance."]
+    notes += ["The intervals hold for all values together (Bonferroni), so few stand out by chance."]
     if slices["left_out"]:
-        notes.append(f"Left out, with too many values: {', '.join(slices['left_out'])}.")
+        notes.append(f"Columns with too many values are left out: {', '.join(slices['left_out'])}.")
     promise = summary.get("promise")
     if promise is not None and promise["unit"] == "cluster":
-        notes.append("Rows are taken as independent; with clusters the intervals are too narrow.")
+        notes.append("The intervals treat rows as independent; with clusters they are too narrow.")
     if promise is not None and promise["shift"] is not None:
         notes.append("Each row counts once, without weights.")
     return notes
 
 
 def _risk_reading(summary: SummaryData, confidence: str) -> str:
-    """Explain the chart of the realised loss against alpha."""
-    start = "The line should stay on or below the dashed diagonal, up to chance."
+    """Explain the chart of the realised risk against alpha."""
+    start = "The line should be on or below the dashed diagonal, apart from chance."
     if "promise" in summary and summary["promise"]["exempt"]:
-        start = "Classes without a guarantee count too, so the line may lie above the dashed diagonal."
+        start = "The line includes classes without a guarantee, so it may be above the dashed diagonal."
     if wording.has_own_alphas(summary):
         start = ""
-    in_force = f"The diamond is the {wording.alpha_word(summary)} in use."
-    return f"{start} The band is its {confidence} interval. {in_force}".strip()
+    in_use = f"the diamond is the {wording.alpha_word(summary)} in use"
+    return f"{start} The band is the {confidence} confidence interval, and {in_use}.".strip()
 
 
 def _findable(summary: SummaryData) -> str:
     """Say which rows the page can find."""
     held, n_rows = summary["cases"]["lookup"]["rows"], summary["test"]["rows"]
     if held == n_rows:
-        return f"All {n_rows:,} rows are here." if n_rows > 1 else "The one row is here."
+        return f"The page has all {n_rows:,} rows." if n_rows > 1 else "The page has one row."
     also = f"and the {len(summary['cases']['rows']):,} that stand out at some alpha"
-    return f"This page holds {held:,} of {n_rows:,} rows: the first ones, {also}."
+    return f"The page has the first {held:,} of {n_rows:,} rows {also}."
 
 
 def _reliability_words(summary: SummaryData) -> str:
     top = summary["reliability"]["top"]
     return (
-        f"The model gives its most probable label {_short(top['predicted'])} on average, and this label is "
-        f"right for {_short(top['right'])} of the rows."
+        "On average, the model gives its most probable label a probability of "
+        f"{_short(top['predicted'])}; this label is right in {_short(top['right'])} of the rows."
     )
 
 
 def _tag(stop: SummaryData, summary: SummaryData) -> str:
     if "promise" in summary and (names := wording.uncertified(stop, summary)):
-        return f"{len(names)} of {len(stop['strata'])} not certified"
+        return f"{len(names)} of {len(stop['strata'])} with too few {summary['promise']['unit']}s"
     if not stop["certified"]:
-        return "whole scale, not certified"
-    return "single labels, saturated" if stop["saturated"] else ""
+        return "full sets: too few calibration rows"
+    return "saturated: single labels" if stop["saturated"] else ""
 
 
 def _bound(summary: SummaryData) -> str | None:

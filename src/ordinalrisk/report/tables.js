@@ -67,7 +67,7 @@ function rulesTable(stop) {
   const row = (name, r) => [
     name === report.growth ? `${name} (in use)` : name, known(risk[r]?.[here], loss), known(sizes[r]?.[here], size), report.ruleNotes[name] ?? "",
   ];
-  return { caption: `Growth rules at ${word} ${stop.alpha}`, head: ["rule", "mean loss", "mean size", "how it grows"], rows: names.map(row), text: [0, 3], quiet: true };
+  return { caption: `Growth rules at ${word} ${stop.alpha}`, head: ["rule", "realised risk", "mean size", "how it orders labels"], rows: names.map(row), text: [0, 3], quiet: true };
 }
 
 // --- groups and classes with a guarantee of their own
@@ -77,13 +77,13 @@ function strataTable(stop) {
   const counted = unit === "cluster" || weighted;
   const units = counted ? { [unit === "cluster" ? "test clusters" : "count as"]: (part) => known(part.units, (n) => count(Math.round(n))) } : {};
   const columns = {
-    "alpha": (part) => (part.exempt ? "-" : part.alpha), "mean loss": (part) => known(part.risk, ([value]) => loss(value)),
+    "alpha": (part) => (part.exempt ? "-" : part.alpha), "realised risk": (part) => known(part.risk, ([value]) => loss(value)),
     [`${interval}, from`]: (part) => known(part.risk, ([, low]) => loss(low)), "to": (part) => known(part.risk, ([, , high]) => loss(high)),
     "verdict": (part) => part.word, "test rows": (_, k) => count(rows[k]), ...units, "mean size": (part) => known(part.mean_size, size),
     "single labels": (part) => known(part.single, (share) => percent(share, 1)), "threshold": (part) => (part.exempt ? "-" : part.threshold), [`calibration ${unit}s`]: (_, k) => count(calibrated[k]),
   };
   return {
-    caption: `${title} at ${word} ${stop.alpha}`, head: [title, ...Object.keys(columns)], text: [0, 5],
+    caption: `Each ${title} at ${word} ${stop.alpha}`, head: [title, ...Object.keys(columns)], text: [0, 5],
     rows: stop.strata.map((part, k) => [names[k], ...Object.values(columns).map((cell) => cell(part, k))]),
   };
 }
@@ -117,13 +117,13 @@ function tableOfCases(stop, title, cases) {
   };
   return {
     caption: `${title} at ${word} ${stop.alpha}`,
-    head: ["row", "truth", "set", "labels", "truth lies", ...report.cases.columns], rows: cases.map(row),
+    head: ["row", "truth", "set", "labels", "the truth is", ...report.cases.columns], rows: cases.map(row),
     text: [1, 2, 4, ...report.cases.columns.map((_, c) => 5 + c)], quiet: true,
   };
 }
 
 const casesTable = (stop, which) =>
-  tableOfCases(stop, which === "widest" ? "Widest sets" : "Missed cases", stop[which].map((index) => report.cases.rows[index]));
+  tableOfCases(stop, which === "widest" ? "Largest sets" : "Misses", stop[which].map((index) => report.cases.rows[index]));
 
 const MOST_FOUND = 20;
 let findable = report.cases.rows;
@@ -165,7 +165,7 @@ function slicesTable() {
   const row = ({ column, value, rows, missed, stands_out: standsOut }) =>
     [column, value === "" ? "(missing)" : value, count(rows), ...missed.map((share) => percent(share, 1)), standsOut ? "stands out" : "within chance"];
   return {
-    caption: "Worst slices at the calibrated alpha", head: ["column", "value", "rows", "missed", "from", "to", "against all rows"], rows: report.slices.worst.map(row),
+    caption: "Values with the most misses at the calibrated alpha", head: ["column", "value", "rows", "missed", "from", "to", "against all rows"], rows: report.slices.worst.map(row),
     text: [0, 1, 6], quiet: true,
   };
 }
@@ -177,15 +177,15 @@ function reliabilityTable(title, bins) {
 }
 
 const TABLES = {
-  risk: (stop) => byAlpha(stop, "realised loss", (each) => each.risk, loss),
+  risk: (stop) => byAlpha(stop, "realised risk", (each) => each.risk, loss),
   size: (stop) => byAlpha(stop, "mean size", (each) => each.mean_size, size),
   sizes: (stop) => byCount(stop, "labels in the set", (i) => String(i + 1), stop.sizes),
   centroids: (stop) => byCount(stop, "middle of the set", middleName, stop.centroids),
   class_coverage: (stop) => byClass(stop, "coverage", stop.class_coverage, percent, { "mean size": stop.class_size.map((value) => known(value, size)) }),
-  class_risk: (stop) => byClass(stop, "mean loss", stop.class_risk, loss),
+  class_risk: (stop) => byClass(stop, "realised risk", stop.class_risk, loss),
   held: heldTable,
   top: () => reliabilityTable("How often the most probable label is right", report.reliability.top.bins),
-  cumulative: () => reliabilityTable("How often the truth is at most a label", report.reliability.cumulative.bins),
+  cumulative: () => reliabilityTable("How often the truth is at or below a label", report.reliability.cumulative.bins),
   scores: scoresTable,
   rules: rulesByAlpha,
 };
