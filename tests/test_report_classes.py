@@ -74,7 +74,7 @@ def test_a_class_without_a_promise_has_no_verdict(pooled):
     assert "There is no guarantee for None." in shown
     assert "the calibration rows themselves" not in json.dumps(data)
     assert "It includes None, without a guarantee, so it may be above alpha." in shown
-    assert "so the line may lie above the dashed diagonal" in shown
+    assert "so it may be above the dashed diagonal" in shown
     assert "for each true class except None." in shown
     assert "none: no guarantee" in shown
     assert "Smallest alpha" not in shown  # pools are others at another alpha

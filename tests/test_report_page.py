@@ -397,7 +397,7 @@ def test_worst_slices_are_in_a_table(opened, grades):
     assert {row[-1] for row in others} == {"within chance"}
     text = report.page.locator("main").inner_text()
     assert f"sets miss {percent(summary['slices']['missed'], 1)} of all rows." in text
-    assert "Left out, with too many values: id." in text
+    assert "Columns with too many values are left out: id." in text
     assert opened(grades.summary).page.locator("[data-slices]").count() == 0
 
 
@@ -422,7 +422,7 @@ def test_predicted_and_observed_are_those_of_the_summary(report, grades):
     top = grades.summary["reliability"]["top"]
     text = report.page.locator("main").inner_text()
     assert f"most probable label a probability of {percent(top['predicted'], 1)}" in text
-    assert f"right for {percent(top['right'], 1)} of the rows" in text
+    assert f"right in {percent(top['right'], 1)} of the rows" in text
 
 
 # --- the slider
