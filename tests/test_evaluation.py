@@ -1010,7 +1010,7 @@ def test_what_was_promised():
     ("word", "missed", "few", "colour", "start"),
     [
         ("agrees", False, False, "green", "The test rows agree with the guarantee, and no class, group or"),
-        ("agrees", True, False, "amber", "The guarantee holds on average, but 90 % of class 'a' are missed"),
+        ("agrees", True, False, "amber", "The test rows agree with the guarantee on average, but 90 % of class 'a' are missed"),
         ("agrees", False, True, "amber", "There are too few test rows to tell whether"),
         ("chance", False, False, "amber", "The loss is above alpha, which can be chance."),
         (
@@ -1083,7 +1083,7 @@ def test_green_names_the_class_that_may_be_far_below(n_rows, n_covered, named):
 def test_the_worst_are_named_first_and_not_all():
     kinds = [Kind("group", f"G{k}", 1000, 100 * k, 0.9) for k in range(4)] + [Kind("size", 1, 999, 5, 0.9)]
     assert light_of("agrees", far_off(kinds), 5, False).sentence == (
-        "The guarantee holds on average, but 100 % of group 'G0' are missed (1,000 of 1,000 rows), 99 % of "
+        "The test rows agree with the guarantee on average, but 100 % of group 'G0' are missed (1,000 of 1,000 rows), 99 % of "
         "the sets with a single label miss (994 of 999 rows) and 3 more."
     )
 
@@ -1106,7 +1106,7 @@ def test_a_raised_weight_that_hurts_its_class_is_amber():
         assert found.verdict.word == "agrees"
         assert found.light.colour == "amber"
         assert f"of class '{missed}' are missed" in found.light.sentence
-        assert found.light.sentence.startswith("The guarantee holds on average, but ")
+        assert found.light.sentence.startswith("The test rows agree with the guarantee on average, but ")
         assert (found.light.far_off[0].kind == "all") == (raised > 1)
     each = found_by(calibrated(condition_on="label"), proba, y)
     assert each.light.colour == "green"

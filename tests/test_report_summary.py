@@ -808,8 +808,8 @@ def test_disagrees_with_another_population(draw):
         ("coverage", 0.1, "At most 10 % of sets miss the truth."),
         ("coverage", Fraction(1, 3), "At most 33.33 % of sets miss the truth."),
         (orisk.WeightedLoss([2, 2, 2], normalize=False), 0.5, "At most 25 % of sets miss the truth."),
-        (orisk.WeightedLoss([1, 2, 3]), 0.2, "Misses cost at most 20 % of the largest weight on average."),
-        (orisk.WeightedLoss([1, 2, 3], normalize=False), 0.5, "Misses cost at most 0.5 on average."),
+        (orisk.WeightedLoss([1, 2, 3]), 0.2, "Sets cost at most 20 % of the largest weight on average."),
+        (orisk.WeightedLoss([1, 2, 3], normalize=False), 0.5, "Sets cost at most 0.5 on average."),
         ("divergence", 0.1, "Sets are at most 0.1 of the scale away from the truth on average."),
         (
             orisk.DivergenceLoss(normalize=False),

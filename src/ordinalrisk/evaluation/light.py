@@ -64,7 +64,7 @@ def light_of(
     above = "The" if strata is None else f"In some {strata}, the"
     above += " loss is above alpha, which can be chance"
     if far_off:
-        start = above if word == "chance" else "The guarantee holds on average"
+        start = above if word == "chance" else "The test rows agree with the guarantee on average"
         return Light("amber", f"{start}, but {named}.", far_off, n_looked_at)
     if word == "chance":
         return Light("amber", f"{above}.", far_off, n_looked_at)

@@ -57,8 +57,8 @@ class FileEvaluation(Table):
         ``"green"`` if the rows agree and no class, group or size of sets is far off; ``"red"`` if they
         disagree; else ``"amber"``, also if the rows show nothing.
     sentence : str
-        What the colour stands for, such as "The guarantee holds on average, but 96 % of class 'very poor' are
-        missed (24 of 25 rows)."
+        What the colour stands for, such as "The test rows agree with the guarantee on average, but 96 % of
+        class 'very poor' are missed (24 of 25 rows)."
     far_off : list of FarOff
         The classes, groups and sizes of sets that are covered far less often than guaranteed.
     by_class : ClassTable

@@ -220,7 +220,7 @@ class WeightedLoss(IntervalLoss):
         bound = self.bound(n_classes)
         if all(max(row) == bound for row in self.exact_costs(n_classes)):
             return f"at most {percent_text(alpha / bound)} of sets miss the truth"
-        return f"misses cost {self._at_most(alpha, 'weight', n_classes)} on average"
+        return f"sets cost {self._at_most(alpha, 'weight', n_classes)} on average"
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
