@@ -110,7 +110,7 @@ def realised_in_words(summary: SummaryData) -> str:
 
 
 def interval_notes(unit: str, shift: str | None) -> tuple[str, str]:
-    """Return notes on the interval of the realised loss, and on intervals that count rows one by one."""
+    """Return notes on the interval of the realised risk, and on intervals that count rows one by one."""
     if unit == "cluster":
         return "", " (treats rows as independent)"
     return " (approximate)" if shift == "covariates" else "", "" if shift is None else " (not weighted)"
