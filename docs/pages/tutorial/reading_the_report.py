@@ -54,8 +54,8 @@ print(model.guarantee())
 # From top to bottom
 # ------------------
 #
-# - **The slider for alpha** stays at the top and changes all numbers and charts. So you can see what less risk
-#   costs, without a new calibration.
+# - **The slider for alpha** stays at the top and changes all numbers and charts. So you can see what less
+#   risk costs, without a new calibration.
 # - **The guarantee** is the largest sentence. Below it, a green, amber or red box says whether the test rows
 #   agree with it. They agree unless the whole confidence interval of their loss is above ``alpha``. With few
 #   test rows the interval is wide, and almost any result agrees. So look at its width. *Details* shows the
