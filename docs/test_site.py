@@ -131,7 +131,16 @@ def browser():
     yield from running_chromium()
 
 
-@pytest.mark.parametrize("text", ["is not one of the classes", "can't be used together"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "is not one of the classes",
+        "can't be used together",
+        "weights are all zero",
+        "needs at least",
+        "strictly between 0 and 1",
+    ],
+)
 def test_a_search_for_an_error_finds_the_page_on_errors_first(browser, text):
     context = browser.new_context()
     context.set_default_timeout(1000 * PATIENCE)
