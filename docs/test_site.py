@@ -137,7 +137,6 @@ def browser():
         "is not one of the classes",
         "can't be used together",
         "weights are all zero",
-        "needs at least",
         "strictly between 0 and 1",
     ],
 )
