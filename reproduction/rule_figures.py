@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _CURVE_TRIALS = 5
-_EXAMPLE_ALPHA = 0.08
+_EXAMPLE_ALPHA = 0.1
 
 
 def demo_pictures(

@@ -3,8 +3,8 @@ Why ``frontier`` gives the smallest sets
 ========================================
 
 All growth rules keep the same guarantee, but they need different numbers of labels. The default is
-``frontier``. If the probabilities are right, its sets have the smallest expected size of all intervals that
-contain the point label, at the risks that ``frontier`` attains. This page proves it, and checks it on small
+``frontier``. If the probabilities are right, then at each risk that ``frontier`` attains, no other intervals
+that contain the point label have a smaller expected size. This page proves it, and checks it on small
 examples against every possible rule.
 
 Each label that you add to a set lowers the risk and makes the set larger by one. So you want to add the
@@ -136,9 +136,9 @@ _ = right.set(
 # -----------
 #
 # Assume that the probabilities are right: given :math:`X`, the label has the distribution :math:`p(X)`. A
-# *rule* chooses for each row an interval that contains the point label :math:`m(X)`. It may choose at
-# random, and it need not be nested or have a threshold. Its expected risk is :math:`E[R]` and its expected
-# size is :math:`E[N]`, with :math:`N = u - l + 1`.
+# *rule* chooses for each row an interval that contains the point label :math:`m(X)`. It may choose at random,
+# if given :math:`X` the choice is independent of the label. It need not be nested or have a threshold. Its
+# expected risk is :math:`E[R]` and its expected size is :math:`E[N]`, with :math:`N = u - l + 1`.
 #
 #    **Theorem.** *Let* :math:`\tau > 0`. *Of all rules, the sets* :math:`C_\tau = \{j : e_j \ge \tau\}`
 #    *of* ``frontier`` *have the smallest* :math:`E[R] + \tau\, E[N]`. *Hence no rule with at most the same
@@ -182,7 +182,8 @@ _ = right.set(
 #   only ties *between* rows make a jump.
 #
 # ``randomize=True`` makes this random choice. The theorem holds for every positive threshold. So, given the
-# calibration rows, it also holds for a calibrated threshold that is positive.
+# calibration rows, it also holds for a calibrated threshold that is positive, if the new row is independent
+# of these rows. (Exchangeable rows are not enough here.)
 #
 # Check against every rule
 # ------------------------
@@ -216,8 +217,8 @@ print(f"{n_rules:,} rules, no better one found")
 # What the theorem does not say
 # -----------------------------
 #
-# - *If the probabilities are wrong, any rule can be the best.* The theorem assumes that they are right. With
-#   the probabilities of a model, ``frontier`` is a good first choice, and :func:`~ordinalrisk.compare`
+# - *If the probabilities are wrong, another rule can be better.* The theorem assumes that they are right.
+#   With the probabilities of a model, ``frontier`` is a good first choice, and :func:`~ordinalrisk.compare`
 #   measures which rule is smallest on your rows. The guarantee holds for all rules, also if the probabilities
 #   are wrong.
 # - *The point label is fixed.* Sets that need not contain it can be smaller. But the smallest sets at
@@ -226,6 +227,7 @@ print(f"{n_rules:,} rules, no better one found")
 # - *The sets are smallest on average.* Rows with a clear answer get few labels and unclear ones many, and the
 #   risk differs between rows. For more even risks use ``"adaptive"``.
 # - *Size is the number of labels.* On a scale in years or euros, one label can span more than another.
-# - *For distances there is no merging.* With ``"divergence"`` of power 1 or more and equal steps, each
-#   further label removes no more risk than the one before. All blocks are single labels, and the greedy
-#   *order* is right too (Algorithm 3). Only the levels differ, and so does the number of labels of each row.
+# - *For distances no label has to wait for a later one.* With ``"divergence"`` of power 1 or more and equal
+#   steps, each further label removes no more risk than the one before, so slopes never rise outwards. Labels
+#   with equal slopes still join together. The greedy *order* is right too (Algorithm 3). Only the levels
+#   differ, and so does the number of labels of each row.

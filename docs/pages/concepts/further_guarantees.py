@@ -1,6 +1,6 @@
 r"""
-Which further guarantees there are
-==================================
+Stronger guarantees
+===================
 
 The standard guarantee is a mean over rows and over calibrations (:doc:`/concepts/promise`). You may need
 more: a guarantee for your one calibration, for your hospital, for severe cases or for next year. For each
@@ -23,7 +23,7 @@ the theorem behind it.
    * - Does it hold for each hospital?
      - ``groups=``
      - new rows of one group
-     - rows in each group; labels move between groups
+     - rows in each group; some groups gain labels and others lose them
    * - Does it hold for each true class?
      - ``condition_on="label"``, ``alpha={..}``
      - new rows of one true class
@@ -156,7 +156,7 @@ figure, (left, right) = plt.subplots(
     1, 2, figsize=(8.4, 4.2), sharey=True, width_ratios=[1.7, 1], layout="constrained"
 )
 figure.suptitle(
-    "Each option lowers the risk in question to about alpha; most cost labels",
+    "Each option but the last lowers the risk in question to about alpha; most cost labels",
     x=0.01,
     ha="left",
 )
@@ -180,10 +180,13 @@ right.set(xlabel="labels in a set, on average")
 right.tick_params(axis="y", length=0)
 
 # %%
-# Orange dots show the risk without the option. It is above ``alpha``. In the first four lines the standard
-# guarantee holds anyway, because it is about another mean. In the next three lines the new rows differ from
-# the calibration rows. Blue dots show the risk with the option, at ``alpha`` or close to it. The last line is
-# the opposite case: coarse scores leave risk unused, and a random choice uses it for smaller sets.
+# Orange dots show the risk without the option. It is above ``alpha``. In the first three lines the standard
+# guarantee holds anyway, because it is about another mean. The orange dot of the fourth line is a calibration
+# with ``delta=0.1`` that treats the ratings of a lecturer as independent. They are not, so this calibration
+# has no guarantee: 28 % of such calibrations are above ``alpha`` (:doc:`/guarantees`). In the next three
+# lines the new rows differ from the calibration rows. Blue dots show the risk with the option, at ``alpha``
+# or close to it. The last line is the opposite case: coarse scores leave risk unused, and a random choice
+# uses it for smaller sets.
 
 for name, risk, kept, _, _ in rows[:-1]:
     assert kept < min(risk, 1.1), name
@@ -227,11 +230,11 @@ print(by_class.calibrate(proba, y).guarantee())
 # Which option to use
 # -------------------
 #
-# Start from the people who use the sets, and add only what they need. Every option splits the rows or
-# reserves more of the budget, and with few rows the sets get large. An auditor needs ``delta``. A doctor
-# needs a guarantee for each class. If you serve several sites, you need groups. If several rows come from one
-# unit, such as a patient, you always need ``clusters``. Weights and online control are for a population that
-# changes; without a change they do not help.
+# Start from the people who use the sets, and add only what they need. Most options split the rows, count
+# fewer of them or reserve more of the budget, and with few rows the sets get large. An auditor needs
+# ``delta``. A doctor needs a guarantee for each class. If you serve several sites, you need groups. If
+# several rows come from one unit, such as a patient, you always need ``clusters``. Weights and online control
+# are for a population that changes; without a change they do not help.
 #
 # You can combine options if a theorem covers the combination. Other combinations raise an error that lists
 # what is possible. :doc:`/guarantees` describes the options in the same order, and

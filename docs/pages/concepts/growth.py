@@ -10,8 +10,8 @@ level of at least :math:`\tau`:
 .. math:: C_\tau(x) = \{ j : e_j(x) \ge \tau \}
 
 If you lower the threshold, labels join one after the other until the set is the full scale. So the set is
-always an interval, always contains the point label, and only grows. These are the conditions C1, C2 and C3
-of the paper.
+always an interval, always contains the point label, and grows as the threshold falls. These are the
+conditions C1, C2 and C3 of the paper.
 """
 
 import matplotlib.pyplot as plt
@@ -138,8 +138,11 @@ print(controller.predict_set(proba[54:58]))
 #        size at the risks that the rule attains
 #    * - ``"adaptive"``
 #      - the model's estimate of the risk of the set before the label joins, in the order of ``"frontier"``.
-#        The risk varies less from row to row. With right probabilities it is the oracle of the paper for even
-#        distances (Eq. 10), and for weights if the weighted scores fall to both sides (Eq. 6)
+#        The risk varies less from row to row. With accurate probabilities it is the oracle of the paper among
+#        the intervals that contain the point label: for even distances (Eq. 10), and for weights if the
+#        weighted scores fall to both sides (Eq. 6). This needs that no two labels of the row have the same
+#        level under ``frontier``, and that the threshold is not itself a level (both equations have
+#        :math:`\le`)
 #    * - ``"paper"``
 #      - the level of the paper: of the two neighbours, the one that removes more risk joins first
 #        (Algorithms 1 and 3). On a tie the right one joins first with a weighted loss, the left one with

@@ -76,8 +76,8 @@ _ = figure.supxlabel("nearest end of the set", fontsize="medium")
 # 4. *A set below the truth is worse than a set above it, or the reverse.*
 #    :class:`~ordinalrisk.DivergenceLoss` with ``under=`` or ``over=``.
 # 5. *A far miss is worse than a near one.* ``"divergence"``, with ``power=2`` if far misses are much worse.
-# 6. *None of these, or you must explain it in one sentence.* ``"coverage"``: at most a share ``alpha`` of the
-#    sets miss.
+# 6. *None of these, or you must explain it in one sentence.* ``"coverage"``: on average, at most a fraction
+#    ``alpha`` of the sets miss the truth.
 #
 # You can combine two losses. The product of two tables is again a table: ``CostTableLoss(one.cost_table(5) *
 # other.cost_table(5))``. :doc:`/tutorial/choosing_a_loss` shows the choice on a data set.
@@ -103,8 +103,8 @@ print("the worst miss, B:", years.bound(4))
 #
 # The diagonal is zero, and costs never fall as you move away from it along a row. The guarantee needs this: a
 # larger set must never cost more. When a set grows, its nearest end moves towards the truth. If that could
-# raise the cost, no threshold would be safe. A table that breaks this rule raises an error that names the
-# entry:
+# raise the cost, the loss would not be monotone in the threshold, and the proof of the guarantee would fail.
+# A table that breaks this rule raises an error that names the entry:
 
 try:
     orisk.CostTableLoss([[0, 2, 1], [1, 0, 1], [2, 1, 0]])
@@ -113,5 +113,7 @@ except ValueError as error:
 
 # %%
 # A table need not be symmetric, evenly spaced or in whole numbers. A table cannot express a cost that depends
-# on more than the label, or a cost of large sets. For the first, use row weights or groups
-# (:doc:`/concepts/further_guarantees`). The second is the job of a growth rule (:doc:`/concepts/growth`).
+# on more than the label and the set, or a cost of large sets. Row weights do not express the first: they are
+# likelihood ratios of another population. You can give rows of different kinds thresholds of their own with
+# ``groups`` (:doc:`/concepts/further_guarantees`). The second is the job of a growth rule
+# (:doc:`/concepts/growth`).

@@ -114,9 +114,9 @@ assert 0 < missed.sum() < 0.2 * len(shown)
 #
 # .. math:: \tau^* = \sup \left\{ \tau : \frac{1}{n + 1} \sum_{i=1}^{n+1} L_i(\tau) \le \alpha \right\}.
 #
-# 1. *The calibration is on the safe side.* :math:`L_{n+1}(\tau) \le B`, so every threshold in the first set
-#    is also in the second. Hence :math:`\hat\tau \le \tau^*`, and :math:`L_{n+1}(\hat\tau) \le
-#    L_{n+1}(\tau^*)`.
+# 1. *The calibration is on the safe side.* :math:`L_{n+1}(\tau) \le B`, so every threshold in the set that
+#    defines :math:`\hat\tau` is also in the set that defines :math:`\tau^*`. Hence :math:`\hat\tau \le
+#    \tau^*`, and :math:`L_{n+1}(\hat\tau) \le L_{n+1}(\tau^*)`.
 # 2. *All rows are alike at* :math:`\tau^*`. Reordering the :math:`n + 1` rows does not change :math:`\tau^*`.
 #    As the rows are exchangeable, each has the same expected loss at :math:`\tau^*`:
 #    :math:`E[L_{n+1}(\tau^*)] = E\big[\frac{1}{n + 1} \sum_{i=1}^{n+1} L_i(\tau^*)\big]`.
@@ -199,7 +199,8 @@ right.set_yticklabels(ratings)
 right.tick_params(axis="y", length=0)
 
 # %%
-# Left: each dot is one calibration. Their mean is ``alpha``, but about half of them are slightly above it.
+# Left: each dot is one calibration. Their mean is ``alpha``, but about half of them are above it, some
+# clearly.
 #
 # Right: the same sets, by true rating. Unhappy marriages are rare, and the answers of these women look like
 # those of the others. So most of the misses fall on them. This does not contradict the guarantee, which is
@@ -222,10 +223,10 @@ right.tick_params(axis="y", length=0)
 # What it does say
 # ----------------
 #
-# The guarantee holds for any model, any distribution and any number of rows, 50 or 5 million. The sets are
-# not needlessly cautious either. If there are many rows, few of them share a level, and single labels would
-# lose more than ``alpha``, then the risk is close to ``alpha`` (Theorem 4; :doc:`/design/paper-slips` has
-# the exact statement). A calibrated controller states its guarantee with its numbers:
+# The guarantee holds for any model, any distribution and any number of rows, 50 or 5 million. Nor are the
+# sets needlessly large. If there are many rows, few of them share a level, and single labels would lose more
+# than ``alpha``, then the risk is close to ``alpha`` (Theorem 4; :doc:`/design/paper-slips` has the exact
+# statement). A calibrated controller states its guarantee with its numbers:
 
 print(controller.guarantee())
 

@@ -111,13 +111,15 @@ for name, scored in (("as they are", proba), ("in tenths", coarse)):
 # One calibration for every alpha
 # -------------------------------
 #
-# The curve does not depend on ``alpha``; only the budget does. So a calibrated controller, also one that you
-# saved and loaded, can use any other ``alpha``: ``predict_set(proba, alpha=0.1)``, ``guarantee(alpha=0.1)``.
+# The curve does not depend on ``alpha``; only the budget does. (With ``pool_classes=True`` it is different:
+# which classes share a curve depends on ``alpha``.) So a calibrated controller, also one that you saved and
+# loaded, can use any other ``alpha``: ``predict_set(proba, alpha=0.1)``, ``guarantee(alpha=0.1)``.
 #
 # There are two extremes. If ``alpha`` is below :math:`B / (n + 1)`, the budget is negative, and even
 # calibration rows without any loss are not enough evidence. Every set is then the full scale, and a warning
 # says how many rows you need. If ``alpha`` is so large that every step fits the budget, sets are single
-# labels. The risk then stays below ``alpha``, because sets cannot be smaller.
+# labels, and a larger ``alpha`` changes nothing. The guarantee is the same as always: the risk is at most
+# ``alpha`` on average over calibrations, and for one calibration it can be above.
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")

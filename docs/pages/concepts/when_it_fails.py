@@ -173,23 +173,23 @@ for name in ways:
 
 # %%
 # Bars are means over the splits. With the fix, the risk is at ``alpha`` or below, within the random error of
-# five splits. With the mistake it is above ``alpha``, by an amount that depends on the data. So a fixed
-# safety margin does not help.
+# five splits. With the mistake it is above ``alpha``, by an amount that depends on the data, so no fixed
+# safety margin is enough.
 #
 # Monitor the sets in use
 # -----------------------
 #
 # You can avoid leakage and clusters if you know how the rows were collected. Drift comes later. If true
 # labels become known, :class:`~ordinalrisk.RiskMonitor` looks at each of them and raises an alarm when the
-# risk is above ``alpha``. You choose the probability of a false alarm over the whole run. This probability
-# and the ``delta`` of the calibration add up. Here an alarm without a change has a probability of at most 0.1
-# + 0.05.
+# risk is above ``alpha``. You choose the probability of a false alarm over the whole run: the ``delta`` of
+# the monitor. It adds to the ``delta`` of the calibration. Here an alarm without a change has a probability
+# of at most 0.1 + 0.05.
 
 calibration, rest = orisk.splitting.split_rows(len(age), share="1/4", random_state=0)
 controller = orisk.RiskController(alpha=alpha, delta=0.1)
 controller.calibrate(proba[calibration], age[calibration])
 older = older_faces(rest, seed=0)
-monitor = orisk.RiskMonitor(alpha=alpha)
+monitor = orisk.RiskMonitor(alpha=alpha, delta=0.05)
 for batch in np.split(older, 60):  # fifty faces each
     if monitor.update(age[batch], controller.predict_set(proba[batch])):
         break
@@ -221,7 +221,7 @@ print(f"alarm: {monitor.alarm_}, after {monitor.n_rows_} older faces")
 # While in use:
 #
 # - Compare the scores with those of the calibration rows (:class:`~ordinalrisk.ScoreDrift`). This needs no
-#   labels, so it notices a change first.
+#   labels, so it can notice some changes first.
 # - Pass new labels to a monitor, or to an :class:`~ordinalrisk.OnlineRiskController` if the rows change all
 #   the time.
 # - Check each class and each group that matters on its own, because a mean hides them:

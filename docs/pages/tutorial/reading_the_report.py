@@ -62,8 +62,9 @@ print(model.guarantee())
 #   exact statement and the threshold, the only number that the calibration chose.
 # - **The test rows.** The main numbers are the realised risk (the mean loss), the coverage (the share of sets
 #   that contain the truth), and the mean number of labels in a set.
-# - **The sets.** How many sets have one label, two labels, and so on. You can act on a single label. A set
-#   with the full scale needs an expert.
+# - **The sets.** How many sets have one label, two labels, and so on. A set with a single label is easy to
+#   act on, but sets of one size have no guarantee of their own: the guarantee is about all sets together. A
+#   set with the full scale needs an expert.
 # - **The classes.** The guarantee is about all rows together, so rare classes can be missed far more often
 #   than ``alpha``. If this matters, give them larger weights (:doc:`/tutorial/choosing_a_loss`) or use a
 #   guarantee for each class (:doc:`/guarantees`).
