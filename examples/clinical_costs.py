@@ -72,7 +72,7 @@ for name, loss in losses.items():
     )
 
 # %%
-# Fewer sets are below the truth and more are above it: some healthy eyes are examined again, and fewer severe
+# Fewer sets are below the truth and more are above it: more healthy eyes are examined again, and fewer severe
 # cases are sent home. The effect is strongest for the table, at the grades with the highest costs.
 
 # sphinx_gallery_thumbnail_number = 2

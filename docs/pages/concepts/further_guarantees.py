@@ -2,9 +2,9 @@ r"""
 Stronger guarantees
 ===================
 
-The standard guarantee is a mean over rows and over calibrations (:doc:`/concepts/promise`). You may need
-more: a guarantee for your one calibration, for your hospital, for severe cases or for next year. For each
-of these there is an option. It changes *what the mean is taken over*, and it costs labels or needs more
+The standard guarantee holds on average over rows and over calibrations (:doc:`/concepts/promise`). You may
+need more: a guarantee for your one calibration, for your hospital, for severe cases or for next year. For
+each of these there is an option. It changes *what the mean is taken over*, and it costs labels or needs more
 rows. This page gives an overview. :doc:`/guarantees` shows each option on real data, with code, tables and
 the theorem behind it.
 

@@ -89,9 +89,11 @@ _ = figure.supxlabel("nearest end of the set", fontsize="medium")
 # Natural units
 # -------------
 #
-# By default a table is divided by its largest entry :math:`B`, so ``alpha`` is a share of the worst miss.
-# With ``normalize=False`` the table keeps its units, and ``alpha`` has the same units. With labels at 20, 35,
-# 50 and 70 years, ``alpha=2`` means that the set is off by at most two years on average.
+# By default a table is divided by its largest entry :math:`B`, so ``alpha`` is a share of the worst miss in
+# the whole table. (With ``relative=True`` it is a share of the worst miss possible for each row's true label:
+# :doc:`/guarantees`.) With ``normalize=False`` the table keeps its units, and ``alpha`` has the same units.
+# With labels at 20, 35, 50 and 70 years, ``alpha=2`` means that the set is off by at most two years on
+# average.
 
 years = orisk.DivergenceLoss(positions=[20, 35, 50, 70], normalize=False)
 print(years.cost_table(4))

@@ -231,6 +231,6 @@ right.tick_params(axis="y", length=0)
 print(controller.guarantee())
 
 # %%
-# If you need more than a mean, :doc:`/concepts/further_guarantees` lists the options, and
+# If you need more than an average, :doc:`/concepts/further_guarantees` lists the options, and
 # :doc:`/maintaining/promises` lists every guarantee with its assumptions, its theorem and its test. To see
 # what breaks the guarantee, read :doc:`/concepts/when_it_fails`.

@@ -18,9 +18,11 @@ a set too high is worse                     ``DivergenceLoss(over=5)``
 you have a table of costs                   ``CostTableLoss(table)``
 ==========================================  ==================================================
 
-With any loss except the first, also pass ``relative=True``, unless ``alpha`` is in units such as years.
-``alpha`` is then a share of the largest possible loss, as most people expect. This page uses the survey of
-:doc:`/tutorial/first_intervals`, shows the reason, and compares the sets of several losses.
+With class weights, also pass ``relative=True``: ``alpha`` is then a share of the largest loss possible for
+each row's true label, and a larger weight protects its class. With distances it is a choice. Without it,
+``alpha`` is a share of the largest loss in the whole table, and the same number allows more. If ``alpha`` is
+in units such as years, leave it out. Using the survey from :doc:`/tutorial/first_intervals`, this page
+explains why and compares the sets of several losses.
 """
 
 import matplotlib.pyplot as plt
@@ -74,10 +76,10 @@ assert shown[True, 1][1] < shown[True, 5][1] < shown[True, 20][1]
 # If ``alpha`` is a loss, a larger weight makes the sets of all other rows worse. In the end they are single
 # labels, and two thirds of them miss. The reason: weights are divided by the largest one. At weight 20, a
 # miss of any other rating costs a twentieth, and a mean loss of 0.1 allows a miss on every row. If ``alpha``
-# is a share, it is a share of the *possible* loss: at most 10 % of the total weight is missed, whatever the
-# weights are. A miss of a heavier class uses up more of this share, so the sets contain this class more
-# often. With distances the guarantee means "at most 10 % of the largest possible distance".
-# :doc:`/guarantees` has the theorem and its proof.
+# is a share, it is a share of the loss *possible for each row's true label*: at most 10 % of the total weight
+# is missed, whatever the weights are. A miss of a heavier class uses up more of this share, so the sets
+# contain this class more often. With distances the guarantee means "on average, at most 10 % of the largest
+# distance that is possible for the rows' own labels". :doc:`/guarantees` has the theorem and its proof.
 
 loss = orisk.WeightedLoss([20, 1, 1, 1, 1])
 controller = orisk.RiskController(loss, alpha=0.1, relative=True)
@@ -103,11 +105,12 @@ worried = orisk.DivergenceLoss(over=3)
 worried.cost_table(5).round(2)
 
 # %%
-# By default a table is divided by its largest cost, so ``alpha`` is a share of the worst miss: ``very good``
-# for a very poor marriage. In this table a miss by one label costs a twelfth or a quarter of that. So an
-# ``alpha`` of 0.05 looks strict but is not: 60 % of the sets could be one label too low (0.05 = 0.6 / 12).
-# With ``relative=True``, ``alpha`` is a share of the worst miss of each row's own label. ``normalize=False``
-# keeps the units: one label too low costs 1, one label too high costs 3, and ``alpha`` limits the mean.
+# By default a table is divided by its largest cost, so ``alpha`` is a share of the worst miss in the whole
+# table: ``very good`` for a very poor marriage. In this table a miss by one label costs a twelfth or a
+# quarter of that. So an ``alpha`` of 0.05 looks strict but is not: 60 % of the sets could be one label too
+# low (0.05 = 0.6 / 12). With ``relative=True``, ``alpha`` is a share of the worst miss of each row's own
+# label. ``normalize=False`` keeps the units: one label too low costs 1, one label too high costs 3, and
+# ``alpha`` limits the mean.
 #
 # Four losses side by side
 # ------------------------

@@ -101,7 +101,7 @@ for alpha in (0.1, 0.2, 0.4):
 # ------------
 #
 # - If you choose ``alpha`` on the calibration rows, there is no guarantee. Choose on other rows, as above.
-# - The guarantee is a mean over calibrations. If you need it for your one calibration, add ``delta``:
+# - The guarantee holds on average over calibrations. If you need it for your one calibration, add ``delta``:
 #   ``RiskController(alpha=0.1, delta=0.05)``; see :doc:`/concepts/further_guarantees`.
 #
 # The next page shows how to present the result: :doc:`/tutorial/reading_the_report`.
