@@ -7,7 +7,8 @@ or more neighbouring labels. On average, at most one set in ten misses the truth
 
 The data come from a survey. In 1974 a magazine asked its readers about their marriages. 6,366 women rated
 theirs from *very poor* to *very good* and answered other questions: age, years married, children,
-religiousness, education. The table is part of statsmodels.
+religiousness, education. The table is part of statsmodels, and the model is from scikit-learn: to run this
+page, install both, ``pip install statsmodels scikit-learn``, and the library with ``pip install ".[plots]"``.
 """
 
 import matplotlib.pyplot as plt
