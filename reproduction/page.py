@@ -20,10 +20,17 @@ _PICTURES = {
 _INTRODUCTION = f"""\
 # The paper, reproduced
 
-The three experiments of *Conformal Risk Control for Ordinal Classification* (Xu, Guo, Wei; UAI 2023), run by
-(files by their names)
+The three experiments of *Conformal Risk Control for Ordinal Classification* (Xu, Guo, Wei; UAI 2023). This
+command makes the page, in a clone of the repository after `pip install -e ".[test]"`:
 
     {{command}}
+
+`simulated.csv` and `diabetic_retinopathy.csv`, where the command names them, are the scores that the authors of the
+paper [released](https://github.com/yx8njit/ordinal-conformal-risk-control). They are not part of this repository. The
+files that made the published page have these SHA-256:
+
+    5a861ce15c1b2eeb4b06fbdca3a42da3b451c01746bec09e6d00607074366c52  simulated.csv
+    b9eb7bc32f8c10ae49b786b1c1cd04cc7363ca46982c2f4173858af93f79a3e8  diabetic_retinopathy.csv
 
 Half of the rows calibrate, the other half tests, and every number is a mean over {{trials}} such random
 halves (fewer, 5 to 25 by the number of rows, for the curves of set size and at equal mean size); *s.e.* is
@@ -44,9 +51,9 @@ Common to all of them:
   Here the threshold is exact: the largest at which the calibration losses keep within their budget.
 - **Growth rules.** `paper` is the paper's greedy rule (Algorithms 1 and 3, with the sum of Algorithm 1
   started at the point label, which the set already holds); `adaptive` and `frontier` add labels by what they
-  save, on the same scores and the same halves. If the scores are the right probabilities, `frontier` has the
-  smallest mean size of all intervals that hold the point label, at the risks that it attains. `{RELEASED}`
-  scores are not the right probabilities.
+  save, on the same scores and the same halves. If the scores are accurate probabilities, at each risk that `frontier` attains
+  no other intervals that contain the point label have a smaller mean size. `{RELEASED}`
+  scores are not accurate probabilities.
 {{slips}}"""
 
 

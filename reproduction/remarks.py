@@ -168,7 +168,7 @@ def _sizes_of_rules(reproduction: Reproduction) -> Iterator[str]:
         else:
             yield (
                 f"{text}, but {size[*worst, 'frontier']:.2f} where that needs {size[*worst, 'paper']:.2f} "
-                f"({worst[0]} at alpha = {worst[1]}); it is proved smallest for right probabilities only."
+                f"({worst[0]} at alpha = {worst[1]}); it is proved smallest for accurate probabilities only."
             )
 
 

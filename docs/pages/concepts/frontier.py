@@ -3,9 +3,9 @@ Why ``frontier`` gives the smallest sets
 ========================================
 
 All growth rules keep the same guarantee, but they need different numbers of labels. The default is
-``frontier``. If the probabilities are right, then at each risk that ``frontier`` attains, no other intervals
-that contain the point label have a smaller expected size. This page proves it, and checks it on small
-examples against every possible rule.
+``frontier``. If the probabilities are accurate, then at each risk that ``frontier`` attains, no other
+intervals that contain the point label have a smaller expected size. This page proves it, and checks it on
+small examples against every possible rule.
 
 Each label that you add to a set lowers the risk and makes the set larger by one. So you want to add the
 labels that lower the risk most. But you must add them in order, outwards from the point label, and a label
@@ -135,7 +135,7 @@ _ = right.set(
 # The theorem
 # -----------
 #
-# Assume that the probabilities are right: given :math:`X`, the label has the distribution :math:`p(X)`. A
+# Assume that the probabilities are accurate: given :math:`X`, the label has the distribution :math:`p(X)`. A
 # *rule* chooses for each row an interval that contains the point label :math:`m(X)`. It may choose at random,
 # if given :math:`X` the choice is independent of the label. It need not be nested or have a threshold. Its
 # expected risk is :math:`E[R]` and its expected size is :math:`E[N]`, with :math:`N = u - l + 1`.
@@ -217,7 +217,7 @@ print(f"{n_rules:,} rules, no better one found")
 # What the theorem does not say
 # -----------------------------
 #
-# - *If the probabilities are wrong, another rule can be better.* The theorem assumes that they are right.
+# - *If the probabilities are wrong, another rule can be better.* The theorem assumes that they are accurate.
 #   With the probabilities of a model, ``frontier`` is a good first choice, and :func:`~ordinalrisk.compare`
 #   measures which rule is smallest on your rows. The guarantee holds for all rules, also if the probabilities
 #   are wrong.

@@ -134,8 +134,8 @@ print(controller.predict_set(proba[54:58]))
 #      - the level of a label
 #    * - ``"frontier"``
 #      - the risk that the block of labels removes, divided by its number of labels; a block joins at once. If
-#        the probabilities are right, no other intervals that contain the point label have a smaller expected
-#        size at the risks that the rule attains
+#        the probabilities are accurate, then at each risk that the rule attains no other intervals that
+#        contain the point label have a smaller expected size
 #    * - ``"adaptive"``
 #      - the model's estimate of the risk of the set before the label joins, in the order of ``"frontier"``.
 #        The risk varies less from row to row. With accurate probabilities it is the oracle of the paper among
@@ -160,4 +160,4 @@ for found in orisk.compare(proba, y, losses=losses, alphas=[0.05], classes=grade
 # %%
 # With weights, the rule of the paper needs more labels: its levels compare a weighted sum with 1, even where
 # all weights nearby are small. ``frontier`` and ``adaptive`` are close here. This network had few images to
-# learn from, and ``frontier`` is smallest only if the probabilities are right.
+# learn from, and ``frontier`` is smallest only if the probabilities are accurate.
