@@ -872,8 +872,9 @@ def shift_text(numbers: Numbers) -> str:
         f"Means over {numbers['halves']} random halves; {numbers['n_new']:,} rows of the second half are "
         f"drawn to be the new population. Diamonds: the ratio of new to old frequency is "
         f"{numbers['factor']} times as large for each colour as for the one before it, so 100 calibration "
-        f"rows are worth {100 * numbers['effective']:.0f} unweighted ones. Ratios are estimated from carat and colour. "
-        f"Retinas, from No DR to Proliferative: {clinics}.\n\n{TextTable('', header, rows).markdown()}"
+        f"rows are worth {100 * numbers['effective']:.0f} unweighted ones. Ratios are estimated from carat "
+        f"and colour. Retinas, from No DR to Proliferative: {clinics}.\n\n"
+        f"{TextTable('', header, rows).markdown()}"
     )
 
 

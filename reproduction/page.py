@@ -25,9 +25,9 @@ command makes the page, in a clone of the repository after `pip install -e ".[te
 
     {{command}}
 
-`simulated.csv` and `diabetic_retinopathy.csv`, where the command names them, are the scores that the authors of the
-paper [released](https://github.com/yx8njit/ordinal-conformal-risk-control). They are not part of this repository. The
-files that made the published page have these SHA-256:
+`simulated.csv` and `diabetic_retinopathy.csv`, where the command names them, are the scores that the
+authors of the paper [released](https://github.com/yx8njit/ordinal-conformal-risk-control). They are not
+part of this repository. The files that made the published page have these SHA-256:
 
     5a861ce15c1b2eeb4b06fbdca3a42da3b451c01746bec09e6d00607074366c52  simulated.csv
     b9eb7bc32f8c10ae49b786b1c1cd04cc7363ca46982c2f4173858af93f79a3e8  diabetic_retinopathy.csv
@@ -50,10 +50,10 @@ Common to all of them:
 - **Thresholds.** The released search for lambda can stop at a value that breaks the inequality it solves.
   Here the threshold is exact: the largest at which the calibration losses keep within their budget.
 - **Growth rules.** `paper` is the paper's greedy rule (Algorithms 1 and 3, with the sum of Algorithm 1
-  started at the point label, which the set already holds); `adaptive` and `frontier` add labels by what they
-  save, on the same scores and the same halves. If the scores are accurate probabilities, at each risk that `frontier` attains
-  no other intervals that contain the point label have a smaller mean size. `{RELEASED}`
-  scores are not accurate probabilities.
+  started at the point label, which the set already holds); `adaptive` and `frontier` add labels by what
+  they save, on the same scores and the same halves. If the scores are accurate probabilities, at each risk
+  that `frontier` attains no other intervals that contain the point label have a smaller mean size.
+  `{RELEASED}` scores are not accurate probabilities.
 {{slips}}"""
 
 
