@@ -219,7 +219,7 @@ print(f"{n_rules:,} rules, no better one found")
 #
 # - *If the probabilities are wrong, another rule can be better.* The theorem assumes that they are accurate.
 #   With the probabilities of a model, ``frontier`` is a good first choice, and :func:`~ordinalrisk.compare`
-#   measures which rule is smallest on your rows. The guarantee holds for all rules, also if the probabilities
+#   measures which rule is smallest on your rows. The guarantee holds for all rules, even if the probabilities
 #   are wrong.
 # - *The point label is fixed.* Sets that need not contain it can be smaller. But the smallest sets at
 #   different risks need not be nested, and the guarantee needs nested sets.
