@@ -89,7 +89,7 @@ def tables_of_the_guide():
             table["label"] = [random.choice(5, p=row) for row in proba]
         table.to_csv(f"{name}.csv", index=False)
         for place, rows in table.groupby("hospital"):
-            rows.drop(columns=["hospital", "patient", "ratio"]).to_csv(f"{place}_{name}.csv", index=False)
+            rows.drop(columns=["patient", "ratio"]).to_csv(f"{place}_{name}.csv", index=False)
     known = pd.read_csv("scores.csv")
     names = ["None", "Mild", "Moderate", "Severe", "Critical"]
     words = known.rename(columns=dict(zip(columns, [f"p_{name}" for name in names], strict=True)))
