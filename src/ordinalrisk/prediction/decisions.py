@@ -81,7 +81,7 @@ class Decisions(Table):
         ----------
         y : array-like of shape (n,)
             The true label of each row, by position; a pandas index is compared as in
-            :meth:`IntervalSet.contains`.
+            :meth:`ordinalrisk.IntervalSet.contains`.
 
         Returns
         -------

@@ -230,7 +230,7 @@ class IntervalSet:
     def decide(self, costs: Any, *, actions: Any = None, proba: Any = None) -> Decisions:
         r"""Choose for each row the action with the least worst-case cost over the labels in its set.
 
-        .. math:: a(C) \in \arg\min_a \, \max_{y \in C} c(a, y)
+        .. math:: a(C) \in \operatorname{argmin}_a \, \max_{y \in C} c(a, y)
 
         If the set includes the true label, the action costs at most its worst case. So if sets miss the true
         label with probability at most ``alpha``, the cost is above the worst case with probability at most
