@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from ordinalrisk.sequential.drift import ScoreDrift
     from ordinalrisk.sequential.monitor import RiskMonitor
     from ordinalrisk.sequential.online import OnlineRiskController
+    from ordinalrisk.triage.controller import TriageController
+    from ordinalrisk.triage.decisions import Decisions
 
 _HOME = {
     "CalibrationWarning": "calibration.warning_category",
+    "Decisions": "triage.decisions",
     "IntervalSet": "prediction.interval_set",
     "OnlineRiskController": "sequential.online",
     "OrdinalRiskClassifier": "estimator",
@@ -37,6 +40,7 @@ _HOME = {
     "RiskMonitor": "sequential.monitor",
     "ScoreDrift": "sequential.drift",
     "TooFewRowsWarning": "calibration.warning_category",
+    "TriageController": "triage.controller",
     "alpha_for_singletons": "selection.choose_alpha",
     "alpha_for_size": "selection.choose_alpha",
     "compare": "selection.compare",

@@ -17,10 +17,15 @@ if TYPE_CHECKING:
 
 _ROWS_SHOWN = 60
 _DECIMALS = 4
+_NULLABLE: dict[str, Any] = {"i": "Int64", "u": "UInt64", "f": "Float64", "b": "boolean"}
+"""The pandas types of labels of which some are missing, by kind of number."""
 
 
 class LabelColumn(NamedTuple):
-    """A column of labels: their positions in the classes, which are in order unless it is said."""
+    """A column of labels: their positions in the classes, which are in order unless it is said.
+
+    A position of -1 is a missing label.
+    """
 
     positions: Any
     classes: Any
@@ -34,6 +39,15 @@ class LabelColumn(NamedTuple):
     def names(self) -> list[Any]:
         names: list[Any] = self.classes.tolist()
         return names
+
+    @property
+    def are_complete(self) -> bool:
+        return not (np.asarray(self.positions) < 0).any()
+
+    def listed(self) -> list[Any]:
+        """Return the labels, None where one is missing."""
+        names = [*self.names, None]  # which is at -1
+        return [names[position] for position in np.asarray(self.positions).tolist()]
 
 
 ColumnsByName = Mapping[str, Any]
@@ -115,7 +129,9 @@ def pandas_frame(columns: ColumnsByName, index: Any = None) -> pd.DataFrame:
         if not isinstance(column, LabelColumn):
             return column
         if not column.are_text:
-            return column.classes[column.positions]
+            if column.are_complete:
+                return column.classes[column.positions]
+            return pd.array(column.listed(), dtype=_NULLABLE.get(column.classes.dtype.kind))
         categories = pd.Index(column.names)
         return pd.Categorical.from_codes(column.positions, categories, ordered=column.are_in_order)
 
@@ -136,12 +152,9 @@ def polars_frame(columns: ColumnsByName) -> pl.DataFrame:
     def series(name: str, column: Any) -> Any:
         if not isinstance(column, LabelColumn):
             return pl.Series(name, column)
-        labels = column.classes[column.positions]
-        return (
-            pl.Series(name, labels.tolist(), pl.Enum(column.names))
-            if column.are_text
-            else pl.Series(name, labels)
-        )
+        if column.are_text:
+            return pl.Series(name, column.listed(), pl.Enum(column.names))
+        return pl.Series(name, column.classes[column.positions] if column.are_complete else column.listed())
 
     return pl.DataFrame([series(name, column) for name, column in columns.items()])
 
@@ -166,7 +179,8 @@ def _length(columns: ColumnsByName) -> int:
 
 def _first_values(column: Any) -> list[Any]:
     if isinstance(column, LabelColumn):
-        return [str(label) for label in column.classes[column.positions[:_ROWS_SHOWN]].tolist()]
+        shown = LabelColumn(column.positions[:_ROWS_SHOWN], column.classes).listed()
+        return [None if label is None else str(label) for label in shown]
     first = column[:_ROWS_SHOWN]
     return first.tolist() if isinstance(first, np.ndarray) else list(first)
 

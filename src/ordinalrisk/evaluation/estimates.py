@@ -222,7 +222,7 @@ def _lower_end(values: Floats, counts: Floats, weights: Floats, tail: float) -> 
         return 0.0
     n = round(float(counts.sum()))
     goal = _ROUNDING * n - math.log(tail)
-    kappa, log_share = _bets(n)
+    kappa, log_share = bets(n)
     kept, staked = 1 - kappa * weights, kappa * weights * values
     step = math.inf
     while abs(step) > _CLOSE:
@@ -237,7 +237,7 @@ def _lower_end(values: Floats, counts: Floats, weights: Floats, tail: float) -> 
     return candidate
 
 
-def _bets(n: int) -> tuple[Floats, Floats]:
+def bets(n: int) -> tuple[Floats, Floats]:
     """The stakes, boldest first, one in each row, and the logarithms of their shares.
 
     Bold stakes are the best ones for rare losses, and for means with a small error. The shares were chosen by

@@ -13,6 +13,7 @@ from ordinalrisk.saving.document_with_digests import Document, JsonObject
 from ordinalrisk.saving.recalibrator_document import RecalibratorDocument
 from ordinalrisk.saving.run_documents import DriftDocument, MonitorDocument, OnlineDocument
 from ordinalrisk.saving.shared_fields import Digest, about
+from ordinalrisk.saving.triage_document import TriageDocument
 
 KINDS: dict[str, type[Document]] = {
     "calibration": CalibrationDocument,
@@ -20,6 +21,7 @@ KINDS: dict[str, type[Document]] = {
     "monitor": MonitorDocument,
     "drift": DriftDocument,
     "recalibrator": RecalibratorDocument,
+    "triage": TriageDocument,
 }
 _DIGESTS = "The SHA-256 of each field: of its JSON with sorted keys, no spaces and only ASCII."
 _VERSION = "The version of ordinalrisk that wrote the file. It decides nothing."
