@@ -20,6 +20,7 @@ from ordinalrisk.cli.evaluate import evaluate
 from ordinalrisk.cli.monitor import monitor
 from ordinalrisk.cli.predict import predict
 from ordinalrisk.cli.report import report
+from ordinalrisk.cli.triage import decide, triage
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
@@ -28,6 +29,8 @@ _COMMANDS: dict[Callable[..., None], str] = {
     calibrate: "Find the exact threshold on a file with known labels.",
     predict: "Write the prediction set of each row of a file.",
     evaluate: "Compare the loss on known labels with the guarantee.",
+    triage: "Find the rows whose label is safe enough, on a file with known labels.",
+    decide: "Accept or refer each row of a file.",
     monitor: "Test whether the risk of new rows exceeds alpha.",
     drift: "Test whether the scores change, without labels.",
     report: "Write a report as one HTML page.",
@@ -59,6 +62,8 @@ def main(
       ordinalrisk evaluate cal.json test.parquet
       ordinalrisk report cal.json test.parquet -o report.html
       ordinalrisk compare choose.parquet
+      ordinalrisk triage scores.parquet --alpha 0.05 -o triage.json
+      ordinalrisk decide triage.json new.parquet -o decided.parquet
       ordinalrisk monitor state.json cal.json march.parquet
       ordinalrisk drift state.json cal.json april.parquet
       ordinalrisk demo                   on simulated data, some seconds

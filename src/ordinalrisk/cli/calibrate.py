@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +10,6 @@ import typer
 
 from ordinalrisk.calibration.combinations import require_theorem
 from ordinalrisk.cli import options, row_files, terminal
-from ordinalrisk.cli.option_names import in_options
 from ordinalrisk.display.text_table import TextTable
 from ordinalrisk.files.places import StoredFile
 
@@ -181,7 +178,7 @@ def calibrate(
     }
     if pool_classes and pool:
         terminal.fail("--pool-classes chooses the pools by the numbers of rows; leave it out, or --pool.")
-    with terminal.bad_data_is_one_line(), _in_options():
+    with terminal.bad_data_is_one_line(), options.in_option_names():
         require_theorem(name for name, is_used in used.items() if is_used)
         learns = recalibrate is not None or growth == AUTO
         confidence = _confidence(delta, confidence_bound, random_state, learns)
@@ -216,7 +213,7 @@ def calibrate(
             rule = GROWTH_RULES[rule.name](point)
         if growth != AUTO and rule.point == "given":
             terminal.fail("--point given: point labels can't be given in a file.")
-        with _in_options():
+        with options.in_option_names():
             calibrated = jobs.calibrate(
                 controller_for,
                 places,
@@ -298,17 +295,6 @@ def _confidence(delta: str | None, bound: str, random_state: int | None, learns:
     return {"delta": risk, "confidence_bound": bound, "random_state": random_state}
 
 
-@contextmanager
-def _in_options() -> Iterator[None]:
-    """Name options instead of parameters in errors about parameters."""
-    try:
-        yield
-    except ValueError as error:
-        if type(error) is not ValueError or "`" in str(error):  # files and clusters name options
-            raise
-        raise ValueError(in_options(error)) from None
-
-
 def _print_thresholds(console: Console, calibrated: RiskController) -> None:
     data = f"data {calibrated.data_blake3_[:16]}."
     strata = calibrated.calibration_.strata
@@ -344,11 +330,7 @@ def _require_alpha(controller: Any, n_classes: int) -> None:
                     f"--alpha must lie strictly between 0 and 1 with --relative; got {decimal_text(exact)}. "
                     "It is a share of what could be lost: for 5 % write 0.05."
                 )
-            terminal.fail(
-                f"--alpha must lie strictly between 0 and the largest loss, {decimal_text(bound)}; got "
-                f"{decimal_text(exact)}. It has the units of the loss; --natural-units keeps those of the "
-                "costs."
-            )
+            options.refuse_alpha(exact, bound)
 
 
 def _write(calibrated: Any, out: Path | StoredFile, key: Path | None) -> None:

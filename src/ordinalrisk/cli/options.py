@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand
@@ -28,6 +30,13 @@ class UnseenGroups(StrEnum):
 
     error = "error"
     full = "full"
+
+
+class Unseen(StrEnum):
+    """What to decide for groups without calibration rows."""
+
+    error = "error"
+    refer = "refer"
 
 
 class Format(StrEnum):
@@ -123,6 +132,18 @@ OutputFormat = Annotated[
     Format | None, typer.Option(help="Format of the output. [default: by its name, else csv]")
 ]
 
+Keep = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMNS",
+        help="Columns to copy to the output: id,x* or '*'; '' for none. [default: all but the scores]",
+    ),
+]
+Prefix = Annotated[str, typer.Option(metavar="TEXT", help="Prefix of the names of the new columns.")]
+SafeCsv = Annotated[
+    bool, typer.Option("--safe-csv", help="In CSV, put ' before text that spreadsheets run as a formula.")
+]
+
 
 class Command(TyperCommand):
     """A command whose help lists growth rules, losses and bounds, which are imported only for the help."""
@@ -149,6 +170,17 @@ def _loss_names() -> list[str]:
     from ordinalrisk.losses.kinds import LOSSES
 
     return [*dict.fromkeys(n for loss in LOSSES.values() if loss.called for n in (loss.called, loss.kind))]
+
+
+@contextmanager
+def in_option_names() -> Iterator[None]:
+    """Name options instead of parameters in errors about parameters."""
+    try:
+        yield
+    except ValueError as error:
+        if type(error) is not ValueError or "`" in str(error):  # files and clusters name options
+            raise
+        raise ValueError(in_options(error)) from None
 
 
 def delimiter_of(text: str | None) -> str | None:
@@ -291,6 +323,15 @@ def labels_of(names: str, option: str, classes: Sequence[Any]) -> list[Any]:
 
 def is_by_class(alpha: str) -> bool:
     return "=" in alpha
+
+
+def refuse_alpha(alpha: Fraction, bound: Fraction) -> NoReturn:
+    from ordinalrisk.inputs.numbers import decimal_text
+
+    terminal.fail(
+        f"--alpha must lie strictly between 0 and the largest loss, {decimal_text(bound)}; got "
+        f"{decimal_text(alpha)}. It has the units of the loss; --natural-units keeps those of the costs."
+    )
 
 
 def another_alpha(text: str | None, controller: RiskController) -> Any:

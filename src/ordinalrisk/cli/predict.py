@@ -37,22 +37,14 @@ def predict(
         options.UnseenGroups, typer.Option(help="What to do with groups without calibration rows.")
     ] = options.UnseenGroups.error,
     random_state: options.RandomState = None,
-    keep: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMNS",
-            help="Columns to copy to the output: id,x* or '*'; '' for none. [default: all but the scores]",
-        ),
-    ] = None,
-    prefix: Annotated[str, typer.Option(metavar="TEXT", help="Prefix of the names of the new columns.")] = "",
+    keep: options.Keep = None,
+    prefix: options.Prefix = "",
     input_format: options.InputFormat = None,
     delimiter: options.Delimiter = None,
     decimal: options.Decimal = None,
     sheet: options.Sheet = None,
     output_format: options.OutputFormat = None,
-    safe_csv: Annotated[
-        bool, typer.Option("--safe-csv", help="In CSV, put ' before text that spreadsheets run as a formula.")
-    ] = False,
+    safe_csv: options.SafeCsv = False,
     drift_note: Annotated[
         bool,
         typer.Option(

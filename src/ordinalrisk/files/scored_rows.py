@@ -42,6 +42,7 @@ _REMEDIES = {
 }
 _WEIGHTS_ARE = "a weight is a likelihood ratio, finite and 0 or larger: correct it, or leave such rows out."
 _NEARLY = 1e-4
+FULL_SETS = "predict them with `unseen_groups='full'`, which gives them all labels"
 
 
 class FirstFile(NamedTuple):
@@ -65,7 +66,8 @@ class FileRows:
         keep: Sequence[str] = (),  # other columns to read
         *,
         groups: Sequence[Any] | None = None,  # of a calibration; a file may spell them differently
-        unseen_groups: str = "error",  # or "full": another group keeps its name
+        unseen_groups: str = "error",  # or another value: another group keeps its name
+        for_unseen: str = FULL_SETS,  # what to do with rows of such groups
         written: FormatOptions = FormatOptions(),  # noqa: B008 - it has no state
         source: Source | None = None,  # if the file is open already
         first: FirstFile | None = None,  # the file that this one must be like
@@ -79,7 +81,7 @@ class FileRows:
         self.place, self.columns, self.keep = place, columns, list(keep)
         self.part, self.first_row = part, first_row
         self._classes = None if classes is None else as_classes(list(classes))
-        self._groups, self._unseen_groups = groups, unseen_groups
+        self._groups, self._unseen_groups, self._for_unseen = groups, unseen_groups, for_unseen
         self._written, self._first = written, first
         self.share_read = 0.0
         if source is not None:
@@ -276,8 +278,7 @@ class FileRows:
                 elif self._unseen_groups == "error":
                     problem = (
                         f"the group {name!r} has no calibration rows ({listing(known)} have some); calibrate "
-                        "with it, leave such rows out, or predict them with `unseen_groups='full'`, which "
-                        "gives them all labels."
+                        f"with it, leave such rows out, or {self._for_unseen}."
                     )
             if problem is not None:
                 raise _ColumnError(problem, row, name, column)

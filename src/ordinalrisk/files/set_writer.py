@@ -1,9 +1,12 @@
-"""Prediction sets as a file: the kept columns, both ends of a set, its size, and maybe an action."""
+"""Prediction sets as a file: the kept columns, both ends of a set, its size, and maybe an action.
+
+Decisions are written by the same functions, with other new columns.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,6 +36,8 @@ _BINARY = (
     pa.types.is_binary_view,
 )
 Item = TypeVar("Item")
+WriteColumns = Callable[[Batch, Iterable[pa.Array]], None]
+"""A function that writes the kept columns of a batch, and new ones."""
 
 
 class Predicted(NamedTuple):
@@ -69,16 +74,15 @@ class SetWriter:
 
     columns: _SetColumns
     actions: _ActionColumns | None
-    schema: pa.Schema
-    write_batch: Callable[[pa.RecordBatch], None]
+    write_columns: WriteColumns
     written: Predicted = _NOTHING
 
     def write(self, batch: Batch, sets: IntervalSet, n_uncertified: int) -> None:
         size = sets.size
-        arrays = [*batch.columns.values(), *self.columns.arrays(sets, size)]
+        arrays = [*self.columns.arrays(sets, size)]
         if self.actions is not None:
             arrays += self.actions.arrays(sets, batch.proba)
-        self.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+        self.write_columns(batch, arrays)
         n_single = int(np.count_nonzero(size == 1))
         self.written = total([self.written, Predicted(len(size), int(size.sum()), n_single, n_uncertified)])
 
@@ -94,29 +98,44 @@ def writing_sets(
     safe_csv: bool = False,
     may_be_empty: bool = False,  # a file without rows is fine, as one of many
 ) -> Iterator[SetWriter]:
-    """Write prediction sets to a file, whole or not at all, or to standard output.
+    """Write prediction sets to a file, whole or not at all, or to standard output."""
+    columns, chosen = _SetColumns(classes), None if actions is None else _ActionColumns(actions)
+    names = (*ADDED, *(() if actions is None else ADDED_BY_ACTIONS))
+    types = [*columns.types, *(() if chosen is None else chosen.types)]
+    new = [pa.field(prefix + name, kind, nullable=False) for name, kind in zip(names, types, strict=True)]
+    with writing_columns(rows, place, new, given_format, safe_csv) as write_columns:
+        sets = SetWriter(columns, chosen, write_columns)
+        yield sets
+        if not sets.written.n_rows and not may_be_empty:
+            raise FileError(f"{rows.name}: has no rows.")
 
-    They are written in another thread while the next rows are predicted.
+
+@contextmanager
+def writing_columns(
+    rows: FileRows, place: str, new: Sequence[pa.Field], given_format: str | None, safe_csv: bool
+) -> Iterator[WriteColumns]:
+    """Write the kept columns of rows and new ones to a file, whole or not at all, or to standard output.
+
+    They are written in another thread while the next rows are computed.
     """
-    new_names = [prefix + name for name in (*ADDED, *(() if actions is None else ADDED_BY_ACTIONS))]
+    new_names = [field.name for field in new]
     if taken := [name for name in new_names if name in rows.keep]:
         raise FileError(
             f"{rows.name}: already has a column {taken[0]!r}; keep other columns with `keep`, or rename the "
             "new ones with `prefix`."
         )
-    columns, chosen = _SetColumns(classes), None if actions is None else _ActionColumns(actions)
-    types = [*columns.types, *(() if chosen is None else chosen.types)]
-    new = [pa.field(name, kind, nullable=False) for name, kind in zip(new_names, types, strict=True)]
     schema = pa.schema([*map(rows.source.field_as_read, rows.keep), *new])
     _require_writable(rows, place, schema, given_format)
     with (
         writing(place, schema, given_format, new_names, safe_csv) as writer,
         _in_background(writer.write) as write_batch,
     ):
-        sets = SetWriter(columns, chosen, schema, write_batch)
-        yield sets
-        if not sets.written.n_rows and not may_be_empty:
-            raise FileError(f"{rows.name}: has no rows.")
+
+        def write_columns(batch: Batch, arrays: Iterable[pa.Array]) -> None:
+            every = [*batch.columns.values(), *arrays]
+            write_batch(pa.RecordBatch.from_arrays(every, schema=schema))
+
+        yield write_columns
 
 
 def _require_writable(rows: FileRows, place: str, schema: pa.Schema, given_format: str | None) -> None:
@@ -140,30 +159,40 @@ def _require_writable(rows: FileRows, place: str, schema: pa.Schema, given_forma
             )
 
 
-class _SetColumns:
-    """Sets as Arrow columns: whole numbers in few bytes, text once in an ordered dictionary."""
+class LabelArrays:
+    """Labels as Arrow columns: whole numbers in few bytes, text once in an ordered dictionary."""
 
     def __init__(self, classes: Classes) -> None:
-        self._small = _narrowest(len(classes))
-        small = pa.from_numpy_dtype(self._small)
+        self.small = narrowest(len(classes))
+        small = pa.from_numpy_dtype(self.small)
         self._names = _texts([str(label) for label in classes.tolist()])
         self._numbers = classes if classes.dtype.kind in "iuf" else None
         if classes.dtype.kind in "iu":
-            self._numbers = classes.astype(_narrowest(max(abs(label) for label in classes.tolist())))
+            self._numbers = classes.astype(narrowest(max(abs(label) for label in classes.tolist())))
         if self._numbers is None:
-            label_type = pa.dictionary(small, pa.string(), ordered=True)
+            self.type = pa.dictionary(small, pa.string(), ordered=True)
         else:
-            label_type = pa.from_numpy_dtype(self._numbers.dtype)
-        self.types = label_type, label_type, small
+            self.type = pa.from_numpy_dtype(self._numbers.dtype)
+
+    def array(self, index: NDArray[Any], known: NDArray[np.bool_] | None = None) -> pa.Array:
+        """Return the labels at these positions; null where they are not known."""
+        if self._numbers is not None:
+            return as_array(self._numbers.take(index), known)
+        positions = as_array(index.astype(self.small), known)
+        return pa.DictionaryArray.from_arrays(positions, self._names, ordered=True)
+
+
+class _SetColumns:
+    """Sets as Arrow columns."""
+
+    def __init__(self, classes: Classes) -> None:
+        self._labels = LabelArrays(classes)
+        self.types = self._labels.type, self._labels.type, pa.from_numpy_dtype(self._labels.small)
 
     def arrays(self, sets: IntervalSet, size: NDArray[Any]) -> Iterator[pa.Array]:
         for index in (sets.lower_index, sets.upper_index):
-            if self._numbers is not None:
-                yield _numbers(self._numbers.take(index))
-            else:
-                positions = _numbers(index.astype(self._small))
-                yield pa.DictionaryArray.from_arrays(positions, self._names, ordered=True)
-        yield _numbers(size.astype(self._small))
+            yield self._labels.array(index)
+        yield as_array(size.astype(self._labels.small))
 
 
 class _ActionColumns:
@@ -171,22 +200,28 @@ class _ActionColumns:
 
     def __init__(self, costs: ActionCosts) -> None:
         self._costs, self._names = costs, _texts(list(costs.actions))
-        self._small = _narrowest(len(costs.actions))
+        self._small = narrowest(len(costs.actions))
         self.types = pa.dictionary(pa.from_numpy_dtype(self._small), pa.string()), pa.float64()
 
     def arrays(self, sets: IntervalSet, proba: Any) -> Iterator[pa.Array]:
         ends = sets.lower_index, sets.upper_index
         chosen = self._costs.choose(*ends, proba)
-        yield pa.DictionaryArray.from_arrays(_numbers(chosen.astype(self._small)), self._names)
-        yield _numbers(self._costs.worst_cases(*ends))
+        yield pa.DictionaryArray.from_arrays(as_array(chosen.astype(self._small)), self._names)
+        yield as_array(self._costs.worst_cases(*ends))
 
 
 # pa.array would do both, but it imports pandas where that is installed, which takes longer than all the rest.
 
 
-def _numbers(values: NDArray[Any]) -> pa.Array:
+def as_array(values: NDArray[Any], known: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Return numbers, or truth values, as an Arrow array; null where they are not known."""
     kind, numbers = pa.from_numpy_dtype(values.dtype), np.ascontiguousarray(values)
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(numbers)])
+    data = _bits(numbers) if values.dtype == bool else pa.py_buffer(numbers)
+    return pa.Array.from_buffers(kind, len(values), [None if known is None else _bits(known), data])
+
+
+def _bits(values: NDArray[np.bool_]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(values, bitorder="little"))
 
 
 def _texts(values: list[str]) -> pa.Array:
@@ -195,7 +230,7 @@ def _texts(values: list[str]) -> pa.Array:
     return pa.StringArray.from_buffers(len(values), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
 
 
-def _narrowest(largest: int) -> np.dtype[Any]:
+def narrowest(largest: int) -> np.dtype[Any]:
     """Return the smallest signed integer type that can represent ``largest``."""
     return np.min_scalar_type(-largest - 1)
 

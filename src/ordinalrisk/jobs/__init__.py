@@ -1,13 +1,16 @@
 """Whole jobs over files: calibrate, predict and evaluate, on this machine or on a cluster.
 
-They take paths where :class:`ordinalrisk.RiskController` takes arrays, and read files of any size a few rows
-at a time.
+They take paths where :class:`ordinalrisk.RiskController` and :class:`ordinalrisk.TriageController` take
+arrays, and read files of any size a few rows at a time. A triage runs on this machine.
 """
 
+from ordinalrisk.files.decision_writer import Decided as Decided
 from ordinalrisk.files.set_writer import Predicted as Predicted
 from ordinalrisk.jobs.calibration_job import calibrate as calibrate
 from ordinalrisk.jobs.evaluation_job import FileEvaluation as FileEvaluation
 from ordinalrisk.jobs.evaluation_job import evaluate as evaluate
 from ordinalrisk.jobs.prediction_job import predict as predict
+from ordinalrisk.jobs.triage_job import decide as decide
+from ordinalrisk.jobs.triage_job import triage as triage
 
-__all__ = ["FileEvaluation", "Predicted", "calibrate", "evaluate", "predict"]
+__all__ = ["Decided", "FileEvaluation", "Predicted", "calibrate", "decide", "evaluate", "predict", "triage"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -168,32 +168,51 @@ def as_calibrated(
     """Find the columns of a calibration in other files; with labels, clusters and groups if asked for."""
     require_calibrated(controller)
     require_no_point_labels(controller.spec)
-    calibration, classes = controller.calibration_, controller.classes_.tolist()
+    calibration, recalibration = controller.calibration_, controller.calibration_.recalibration
     groups = calibration.strata.groups
     used = {
         "group": groups is not None and by_group,
         "cluster": calibration.unit == "cluster" and by_cluster,
         "weight": calibration.shift == "covariates",
     }
+    with with_columns(
+        controller.columns_,
+        controller.classes_.tolist(),
+        paths,
+        asked,
+        reading,
+        labelled=labelled,
+        keep=keep,
+        needs=[role for role, is_used in used.items() if is_used],
+        n_scores=None if recalibration is None else recalibration.n_scores,
+        groups=groups,
+        unseen_groups=unseen_groups,
+        recalibration=recalibration,
+    ) as files:
+        yield files
+
+
+@contextmanager
+def with_columns(
+    saved: ScoreColumns | None,
+    classes: list[Any],
+    paths: Paths,
+    asked: AskedColumns,
+    reading: Reading,
+    *,
+    labelled: bool,
+    keep: Callable[[ColumnFinder, ScoreColumns], Sequence[str]] = lambda finder, columns: (),
+    needs: Collection[str] = (),
+    n_scores: int | None = None,
+    **options: Any,
+) -> Iterator[ScoreFiles]:
+    """Find the columns that were saved, or that the user names, in files; ``options`` are of their rows."""
     with _opened(paths, reading) as (places, source):
         finder = ColumnFinder(source, asked, reading.say)
-        needs = [role for role, is_used in used.items() if is_used]
-        recalibration = calibration.recalibration
-        columns = finder.as_calibrated(
-            controller.columns_,
-            classes,
-            with_label=labelled,
-            needs=needs,
-            n_scores=None if recalibration is None else recalibration.n_scores,
-        )
+        columns = finder.as_calibrated(saved, classes, with_label=labelled, needs=needs, n_scores=n_scores)
         _say_how(source, columns, reading)
         labels = classes if labelled else None
-        options: dict[str, Any] = {
-            "keep": keep(finder, columns),
-            "groups": groups,
-            "unseen_groups": unseen_groups,
-        }
-        options |= {"recalibration": recalibration}
+        options["keep"] = keep(finder, columns)
         yield ScoreFiles(_parts(places, source, columns, labels, **options), columns, classes, reading)
 
 

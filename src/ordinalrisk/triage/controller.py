@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -204,25 +204,21 @@ class TriageController:
         batch, classes = labelled_rows(
             self._spec, self._spec.classes, proba, y, groups=groups, point_labels=point_labels
         )
-        return self.calibrate_rows([batch], classes, stacklevel=1 + level_of_caller())
+        rows = self.empty_rows(classes)
+        rows.add(batch)
+        return self.use_rows(rows, classes, stacklevel=1 + level_of_caller())
 
-    def calibrate_rows(
-        self,
-        batches: Iterable[Batch],
-        classes: Classes,
-        *,
-        columns: ScoreColumns | None = None,
-        stacklevel: int = 2,
-    ) -> TriageController:
-        """Calibrate with checked batches of rows."""
+    def uncalibrated(self) -> TriageController:
+        """Return a new controller with the same parameters."""
+        return TriageController(**{name: getattr(self, name) for name in _PARAMETERS})
+
+    def empty_rows(self, classes: Classes) -> ScoredRows:
+        """Return a summary to which checked batches of calibration rows can be added."""
         self._spec.require_alpha(classes)
-        rows = ScoredRows(self._growth, self._spec.costs(len(classes)))
-        for batch in batches:
-            rows.add(batch)
-        return self.use_rows(rows, classes, columns=columns, stacklevel=stacklevel + 1)
+        return ScoredRows(self._growth, self._spec.costs(len(classes)))
 
     def use_rows(
-        self, rows: ScoredRows, classes: Classes, *, columns: ScoreColumns | None, stacklevel: int
+        self, rows: ScoredRows, classes: Classes, *, columns: ScoreColumns | None = None, stacklevel: int = 2
     ) -> TriageController:
         """Calibrate with a summary of rows."""
         ranked, seed = rows.ranked(self.random_state)

@@ -156,8 +156,8 @@ class TriageGuarantee(Table):
                 )
                 continue
             sentences.append(
-                f"Rows{of} are accepted if the model's own risk of their label is below {part.threshold:.6g}. "
-                f"Of the calibration rows {share.value:.1%} are accepted, with a "
+                f"Rows{of} are accepted if the model's own risk of their label is below "
+                f"{part.threshold:.6g}. Of the calibration rows {share.value:.1%} are accepted, with a "
                 f"mean loss of {loss:.4g}; of new rows between {share.low:.1%} and {share.high:.1%}, with "
                 f"confidence {CONFIDENCE:.0%}.".replace("%", " %")
             )

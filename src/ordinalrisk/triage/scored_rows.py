@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -68,7 +67,7 @@ class ScoredRows(Summary):
 
     def __init__(self, growth: AdaptiveGrowth, costs: CostTable) -> None:
         self.growth, self.costs = growth, costs
-        self._kept: Mapping[tuple[int, int], _Kept] = {}
+        self._kept: dict[tuple[int, int], _Kept] = {}
         self._fingerprint = DataFingerprint()
 
     def add(self, batch: Batch) -> None:
@@ -79,7 +78,7 @@ class ScoredRows(Summary):
             names = RowNames("groups")
             numbers = names.numbered(batch.groups, len(batch))
             groups = names.known, numbers
-        self._kept = {**self._kept, batch.place: _Kept(scores, losses, groups)}
+        self._kept[batch.place] = _Kept(scores, losses, groups)
         self._fingerprint.add(batch)
 
     def merge(self, other: ScoredRows) -> ScoredRows:
@@ -89,13 +88,17 @@ class ScoredRows(Summary):
         return both
 
     @property
+    def n_rows(self) -> int:
+        return sum(len(kept.scores) for kept in self._kept.values())
+
+    @property
     def data_blake3(self) -> str:
         return self._fingerprint.hexdigest()
 
     def ranked(self, seed: int | None) -> tuple[list[RankedRows], int | None]:
         """Return the rows of each group in order, and the seed of the order of ties; None without ties."""
         kept = [rows for _, rows in sorted(self._kept.items())]
-        if not kept or not sum(len(rows.scores) for rows in kept):
+        if not self.n_rows:
             raise ValueError("There are no rows to calibrate with.")
         scores, losses = (np.concatenate([rows[i] for rows in kept]) for i in (0, 1))
         known: dict[Any, int] = {}
