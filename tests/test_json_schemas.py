@@ -28,6 +28,7 @@ KINDS = {
     "monitor": orisk.RiskMonitor,
     "drift": orisk.ScoreDrift,
     "recalibrator": orisk.Recalibrator,
+    "triage": orisk.TriageController,
 }
 LOSSES = [
     orisk.WeightedLoss(),
@@ -288,16 +289,28 @@ def documents(draw, tmp_path_factory):
         ("drift", saved(drift, folder)),
         ("recalibrator", saved(orisk.Recalibrator().fit(np.roll(proba, 1, axis=1), y), folder)),
         ("recalibrator", saved(orisk.Recalibrator("isotonic").fit(proba, y), folder)),
+        ("triage", saved(triage_from_file(draw, folder), folder)),
     ]
 
 
-READ = {
+def triage_from_file(draw, folder):
+    proba, y = draw(400, K, 0)
+    y[:200] = proba[:200].argmax(axis=1)
+    path = write_table(
+        score_table(proba, y, "abcd", site=GROUPS[np.arange(400) // 200]), folder / "triage.parquet"
+    )
+    made = orisk.TriageController("divergence", 0.2, 0.2)
+    return orisk.jobs.triage(made, path, **COLUMNS, classes=range(K), group="site")
+
+
+READ = {  # every version
     "calibration": (4, 5, 6, 7),
     "online": (1, 2),
     "monitor": (1, 2, 3),
     "drift": (1, 2, 3),
-}  # every version
-READ["recalibrator"] = (1,)
+    "recalibrator": (1,),
+    "triage": (1,),
+}
 MAY_BE_MISSING = {"relative", "stake", "stakes", "in_any_order", "starts"}  # they came later
 
 
@@ -428,6 +441,9 @@ def test_each_loss_is_valid_and_read_as_it_was_saved(loss, draw, tmp_path):
     monitor = orisk.RiskMonitor(loss, loss.bound(K) / 5, classes=range(K))
     assert_valid("monitor", saved(monitor, tmp_path))
     assert orisk.RiskMonitor.load(tmp_path / "saved.json").loss == loss
+    triage = orisk.TriageController(loss, loss.bound(K) / 5).calibrate(*draw(30, K, 1))
+    assert_valid("triage", saved(triage, tmp_path))
+    assert orisk.TriageController.load(tmp_path / "saved.json").loss == loss
 
 
 def test_schemas_list_every_loss():

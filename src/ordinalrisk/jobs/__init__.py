@@ -4,9 +4,9 @@ They take paths where :class:`ordinalrisk.RiskController` and :class:`ordinalris
 arrays, and read files of any size a few rows at a time. A triage runs on this machine.
 """
 
-from ordinalrisk.files.decision_writer import Decided as Decided
 from ordinalrisk.files.set_writer import Predicted as Predicted
 from ordinalrisk.jobs.calibration_job import calibrate as calibrate
+from ordinalrisk.jobs.decision_writer import Decided as Decided
 from ordinalrisk.jobs.evaluation_job import FileEvaluation as FileEvaluation
 from ordinalrisk.jobs.evaluation_job import evaluate as evaluate
 from ordinalrisk.jobs.prediction_job import predict as predict

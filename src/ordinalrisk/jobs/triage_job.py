@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ordinalrisk.execution.fold import Serial
-from ordinalrisk.files.decision_writer import Decided, total, writing_decisions
 from ordinalrisk.files.find_columns import AskedColumns, Note
 from ordinalrisk.files.formats import checked_format
 from ordinalrisk.files.scored_rows import FileRows
 from ordinalrisk.inputs.labels import as_classes
+from ordinalrisk.jobs.decision_writer import Decided, total, writing_decisions
 from ordinalrisk.jobs.score_files import Paths, Progress, Reading, to_calibrate, with_columns
 from ordinalrisk.triage.controller import TriageController
 
