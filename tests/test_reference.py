@@ -35,6 +35,7 @@ FOR_ENGINES = {
     "GrowthRule": {"name", "note", "row_levels", "intervals", "steps", "given_points", "require_points"}
     | {"uses_loss", "level_range"},
     "FarOff": {"to_dict"},
+    "TriageController": {"uncalibrated", "empty_rows", "use_rows", "decide_batch", "groups_"},
 }
 OF_SCIKIT_LEARN = {"get_metadata_routing", "set_fit_request", "set_score_request"}
 

@@ -44,6 +44,7 @@ READING_ORDER = (
     # any promise,
     "groups_and_classes",
     "two_eyes",
+    "triage_grades",
     "drift_and_alarm",
     # any number of rows, and beside others
     "dask_run",

@@ -19,7 +19,9 @@ from sphinx.util.docutils import SphinxDirective
 from ordinalrisk.saving.json_schemas import KINDS, json_schema
 
 RESULTS = (
+    "ordinalrisk.Decisions",
     "ordinalrisk.RiskCurve",
+    "ordinalrisk.jobs.Decided",
     "ordinalrisk.jobs.FileEvaluation",
     "ordinalrisk.jobs.Predicted",
     "ordinalrisk.display.tables.Table",
@@ -35,6 +37,9 @@ RESULTS = (
     "ordinalrisk.metrics.Estimate",
     "ordinalrisk.evaluation.far_off.FarOff",
     "ordinalrisk.selection.trade_off.TradeOff",
+    "ordinalrisk.triage.controller.ShareCurve",
+    "ordinalrisk.triage.guarantee.Certified",
+    "ordinalrisk.triage.guarantee.TriageGuarantee",
 )
 
 

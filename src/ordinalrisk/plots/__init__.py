@@ -9,6 +9,7 @@ from ordinalrisk.plots.class_and_group import plot_class_coverage, plot_stratum_
 from ordinalrisk.plots.example_rows import plot_intervals
 from ordinalrisk.plots.risk_curves import plot_risk_curve
 from ordinalrisk.plots.set_sizes import plot_centroids, plot_set_sizes
+from ordinalrisk.plots.share_curves import plot_share_accepted
 
 __all__ = [
     "plot_centroids",
@@ -16,5 +17,6 @@ __all__ = [
     "plot_intervals",
     "plot_risk_curve",
     "plot_set_sizes",
+    "plot_share_accepted",
     "plot_stratum_risks",
 ]
