@@ -200,6 +200,15 @@ def test_a_file_that_contradicts_itself_is_refused(field, value):
         orisk.TriageController.load("triage.json")
 
 
+def test_a_file_that_accepts_too_few_rows_to_certify_anything_is_refused():
+    in_memory().save("triage.json")
+    document = json.loads(Path("triage.json").read_text())
+    document["parts"][0] |= {"n_accepted": 3, "total_loss": "0"}
+    Path("triage.json").write_text(json.dumps(with_digests(document)))
+    with pytest.raises(ValueError, match="accepts fewer rows than can certify alpha"):
+        orisk.TriageController.load("triage.json")
+
+
 def test_an_edited_or_cut_file_is_refused():
     in_memory().save("triage.json")
     text = Path("triage.json").read_text()

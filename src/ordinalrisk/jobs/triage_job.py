@@ -122,9 +122,13 @@ def decide(
         As for :func:`triage`; by default as calibrated.
     unseen_groups : {"error", "refer"}
         What to do with groups that had no calibration rows: raise an error, or refer their rows.
-    keep, prefix, output_format, safe_csv
+    keep, prefix
         As for :func:`predict`.
-    input_format, delimiter, decimal, sheet, note, progress
+    input_format, delimiter, decimal, sheet
+        As for :func:`calibrate`.
+    output_format, safe_csv
+        As for :func:`predict`.
+    note, progress
         As for :func:`calibrate`.
 
     Returns

@@ -20,9 +20,14 @@ _NO_LABEL = -1
 
 
 class Decisions(Table):
-    """For each row, whether it is accepted, and the label of the model.
+    r"""For each row, whether it is accepted, and the label of the model.
 
-    Made by :meth:`TriageController.decide`. In frames, the label of a referred row is missing.
+    Made by :meth:`TriageController.decide`. A row is accepted if the model's own risk of its label ``m`` is
+    below the threshold,
+
+    .. math:: R(m, m) = \sum_i p_i\,G[i, m] < t.
+
+    In frames, the label of a referred row is missing.
 
     Attributes
     ----------

@@ -52,8 +52,9 @@ class RankedRows:
         threshold = certified_threshold(self.scores, starts, tests)
         n_accepted = int(np.searchsorted(self.scores, threshold))
         needed = starts[0] if starts else rows_needed(n, share, delta, two_valued)
-        lost = sum(self.losses[:n_accepted].tolist()) * costs.unit
-        return Certified(self.group, n, threshold, n_accepted, Fraction(lost), needed)
+        losses, times = np.unique(self.losses[:n_accepted], return_counts=True)
+        lost = sum(loss * count for loss, count in zip(losses.tolist(), times.tolist(), strict=True))
+        return Certified(self.group, n, threshold, n_accepted, lost * costs.unit, needed)
 
 
 class _Kept(NamedTuple):
