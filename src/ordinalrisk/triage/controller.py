@@ -41,7 +41,9 @@ UNSEEN = ("error", "refer")
 
 @dataclass(frozen=True)
 class ShareCurve(Table):
-    """The share of rows that is accepted at each ``alpha``; see :meth:`TriageController.share_curve`.
+    """The share of rows that is accepted at each ``alpha``.
+
+    Made by :meth:`~ordinalrisk.TriageController.share_curve`.
 
     Attributes
     ----------
