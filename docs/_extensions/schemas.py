@@ -19,7 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 from ordinalrisk.saving.json_schemas import KINDS, json_schema
 
 RESULTS = (
-    "ordinalrisk.Decisions",
+    "ordinalrisk.triage.triaged_rows.TriagedRows",
     "ordinalrisk.RiskCurve",
     "ordinalrisk.jobs.Decided",
     "ordinalrisk.jobs.FileEvaluation",

@@ -26,11 +26,9 @@ if TYPE_CHECKING:
     from ordinalrisk.sequential.monitor import RiskMonitor
     from ordinalrisk.sequential.online import OnlineRiskController
     from ordinalrisk.triage.controller import TriageController
-    from ordinalrisk.triage.decisions import Decisions
 
 _HOME = {
     "CalibrationWarning": "calibration.warning_category",
-    "Decisions": "triage.decisions",
     "IntervalSet": "prediction.interval_set",
     "OnlineRiskController": "sequential.online",
     "OrdinalRiskClassifier": "estimator",

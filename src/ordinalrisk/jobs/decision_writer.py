@@ -1,4 +1,4 @@
-"""Decisions as a file: the kept columns, whether a row is accepted, its label, and the model's risk of it."""
+"""Decisions as a file: the kept columns, whether a row is accepted, its label, and the model's risk."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ordinalrisk.files.scored_rows import FileRows
 from ordinalrisk.files.set_writer import LabelArrays, WriteColumns, as_array, writing_columns
 from ordinalrisk.inputs.batch import Batch
 from ordinalrisk.inputs.labels import Classes
-from ordinalrisk.triage.decisions import Decisions
+from ordinalrisk.triage.triaged_rows import TriagedRows
 
 ADDED = ("accepted", "label", "model_risk")
 
@@ -50,7 +50,7 @@ class DecisionWriter:
     write_columns: WriteColumns
     written: Decided = _NOTHING
 
-    def write(self, batch: Batch, decisions: Decisions) -> None:
+    def write(self, batch: Batch, decisions: TriagedRows) -> None:
         accepted = decisions.accepted
         label = self.labels.array(decisions.label_index, accepted)
         self.write_columns(batch, [as_array(accepted), label, as_array(decisions.model_risk)])

@@ -29,10 +29,10 @@ from ordinalrisk.inputs.row_names import RowNames
 from ordinalrisk.losses.kinds import IntervalLoss
 from ordinalrisk.prediction.predictor import require_columns
 from ordinalrisk.recalibration.applying import recalibrated
-from ordinalrisk.triage.decisions import Decisions
 from ordinalrisk.triage.guarantee import Certified, TriageGuarantee
 from ordinalrisk.triage.model_risk import labels_and_risks
 from ordinalrisk.triage.scored_rows import RankedRows, ScoredRows
+from ordinalrisk.triage.triaged_rows import TriagedRows
 
 _PARAMETERS = ("loss", "alpha", "delta", "classes", "point", "random_state")
 _ALPHAS = ("0.005", "0.01", "0.02", "0.03", "0.05", "0.075", "0.1", "0.15", "0.2", "0.3", "0.4", "0.5")
@@ -143,7 +143,7 @@ class TriageController:
     >>> y = np.array([rng.choice(5, p=p) for p in proba])
     >>> triage = TriageController(alpha=0.05, delta=0.05).calibrate(proba[:1000], y[:1000])
     >>> triage.decide(proba[1000:])
-    Decisions of 1,000 rows, 5 classes: ... accepted, ... referred
+    TriagedRows of 1,000 rows, 5 classes: ... accepted, ... referred
     """
 
     def __init__(
@@ -259,7 +259,7 @@ class TriageController:
 
     def decide(
         self, proba: Any, *, groups: Any = None, unseen_groups: str = "error", point_labels: Any = None
-    ) -> Decisions:
+    ) -> TriagedRows:
         """Accept or refer each row.
 
         Parameters
@@ -275,7 +275,7 @@ class TriageController:
 
         Returns
         -------
-        Decisions
+        TriagedRows
             Which rows are accepted, and with which label.
 
         Examples
@@ -293,16 +293,16 @@ class TriageController:
         points = self._growth.given_points(point_labels, matrix)
         return self._decided(matrix, groups, unseen_groups, points, row_index(proba))
 
-    def decide_batch(self, batch: Batch, unseen_groups: str = "error") -> Decisions:
+    def decide_batch(self, batch: Batch, unseen_groups: str = "error") -> TriagedRows:
         """Accept or refer each row of a checked batch."""
         return self._decided(batch.proba, batch.groups, unseen_groups, batch.point_labels)
 
     def _decided(
         self, matrix: Any, groups: Any, unseen_groups: str, points: Any, index: Any = None
-    ) -> Decisions:
+    ) -> TriagedRows:
         labels, risks = labels_and_risks(self._growth, matrix, self._spec.costs(len(self.classes_)), points)
         accepted = risks < self._row_thresholds(len(matrix), groups, unseen_groups)
-        return Decisions(accepted, labels, risks, self.classes_, index)
+        return TriagedRows(accepted, labels, risks, self.classes_, index)
 
     def _row_thresholds(self, n_rows: int, groups: Any, unseen_groups: str) -> NDArray[np.float64]:
         if unseen_groups not in UNSEEN:

@@ -1,4 +1,4 @@
-"""Decisions: which rows keep the label of the model, and which are referred."""
+"""Which rows keep the label of the model, and which are referred."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 _NO_LABEL = -1
 
 
-class Decisions(Table):
+class TriagedRows(Table):
     r"""For each row, whether it is accepted, and the label of the model.
 
-    Made by :meth:`TriageController.decide`. A row is accepted if the model's own risk of its label ``m`` is
-    below the threshold,
+    Made by :meth:`~ordinalrisk.TriageController.decide`. A row is accepted if the model's own risk of its
+    label ``m`` is below the threshold,
 
     .. math:: R(m, m) = \sum_i p_i\,G[i, m] < t.
 
@@ -51,7 +51,7 @@ class Decisions(Table):
     >>> triage = orisk.TriageController(alpha=0.05, delta=0.05).calibrate(proba, y)
     >>> decisions = triage.decide([[0.8, 0.1, 0.1], [0.4, 0.3, 0.3]])
     >>> decisions
-    Decisions of 2 rows, 3 classes: 1 accepted, 1 referred
+    TriagedRows of 2 rows, 3 classes: 1 accepted, 1 referred
     >>> decisions.labels, decisions.referred
     (array([0]), array([1]))
     """
@@ -165,7 +165,7 @@ class Decisions(Table):
         return len(self.accepted)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Decisions):
+        if not isinstance(other, TriagedRows):
             return NotImplemented
         return self.classes.tolist() == other.classes.tolist() and all(
             np.array_equal(getattr(self, name), getattr(other, name))
@@ -175,6 +175,6 @@ class Decisions(Table):
     def __repr__(self) -> str:
         n_accepted = int(self.accepted.sum())
         return (
-            f"Decisions of {len(self):,} rows, {len(self.classes):,} classes: {n_accepted:,} accepted, "
+            f"TriagedRows of {len(self):,} rows, {len(self.classes):,} classes: {n_accepted:,} accepted, "
             f"{len(self) - n_accepted:,} referred"
         )
