@@ -47,8 +47,6 @@ def loss_name(loss: IntervalLoss) -> str:
 
 
 def _conditions(guarantee: Guarantee) -> Iterator[str]:
-    if guarantee.delta is not None:
-        yield f"with {percent_text(1 - guarantee.delta)} confidence, "
     groups = {part.group for part in guarantee.parts} - {None}
     classes = {part.label for part in guarantee.parts} - {None}
     each = [f"in each of {len(groups)} groups"] if groups else []
@@ -59,7 +57,9 @@ def _conditions(guarantee: Guarantee) -> Iterator[str]:
     if exempt:
         each = [*each[:-1], f"{each[-1] if each else 'for each true class'} except {listed(exempt)}"]
     if each:
-        yield f"{' and '.join(each)}, "
+        yield f"{' and '.join(each)}{'' if guarantee.delta is None else ' separately'}, "
+    if guarantee.delta is not None:
+        yield f"with {percent_text(1 - guarantee.delta)} confidence, "
 
 
 def _alphas_differ(guarantee: Guarantee) -> bool:
