@@ -35,8 +35,8 @@ def test_the_plain_promise():
     assert found.certified
     assert not found.saturated
     assert words(found) == (
-        "The expected loss of a new row is at most 0.25, if it is exchangeable with the calibration rows "
-        f"(n = {N} rows, losses from 0 to B = 1)."
+        "The expected loss of a new row is at most 0.25, provided that the row is exchangeable with the "
+        f"calibration rows (n = {N} rows, losses from 0 to B = 1)."
     )
 
 
@@ -63,8 +63,10 @@ def test_with_delta_it_says_with_what_probability_and_by_which_bound(options, lo
     alone = "" if at_once else "; for this alpha by itself"
     assert words(found) == (
         f"With probability at least 0.95 over the {drawn} of the calibration rows,{at_once} the expected "
-        "loss of a new row is at most 0.2, if it and the calibration rows are independent draws from one "
-        f"population (n = {N} rows, losses from 0 to B = 1; {name}{alone})."
+        "loss of a new row is at most 0.2, provided that the row and the calibration rows are independent "
+        f"draws from one population (n = {N} rows, losses from 0 to B = 1; {name}{alone})."
+        + " Nothing is guaranteed about the share of sets that miss the truth."
+        * (loss == "divergence")
     )
 
 
@@ -72,8 +74,8 @@ def test_clusters_are_what_is_counted():
     found = guarantee_of(clusters=CLUSTERS)
     assert (found.unit, found.n_rows) == ("cluster", N_CLUSTERS)
     assert words(found).startswith(
-        "The expected mean loss of a new cluster is at most 0.2, if it is exchangeable with the calibration "
-        f"clusters (n = {N_CLUSTERS} clusters, losses from 0 to B = 1)."
+        "The expected mean loss of a new cluster is at most 0.2, provided that the cluster is exchangeable "
+        f"with the calibration clusters (n = {N_CLUSTERS} clusters, losses from 0 to B = 1)."
     )
 
 
@@ -89,14 +91,14 @@ def test_shifts_say_what_must_hold_of_the_weights():
     covariates = guarantee_of(sample_weight=WEIGHTS)
     assert covariates.shift == "covariates"
     assert words(covariates) == (
-        "The expected loss of a new row is at most 0.2, if the weights are the likelihood ratios of its "
-        f"population to that of the rows (n = {N} rows, losses from 0 to B = 1)."
+        "The expected loss of a new row is at most 0.2, provided that the weights are the likelihood ratios "
+        f"of the new population to that of the calibration rows (n = {N} rows, losses from 0 to B = 1)."
     )
     labels = guarantee_of(class_ratios=[1, 2, 3, 4, 5])
     assert labels.shift == "labels"
     assert words(labels) == (
-        "The expected loss of a new row is at most 0.2, if only the shares of the classes have changed, by "
-        f"the ratios that were given (n = {N} rows, losses from 0 to B = 1)."
+        "The expected loss of a new row is at most 0.2, provided that only the shares of the classes have "
+        f"changed, by the ratios that were given (n = {N} rows, losses from 0 to B = 1)."
     )
 
 
@@ -109,11 +111,13 @@ def test_groups_have_a_guarantee_each():
     ]
     assert found.n_rows == N
     assert words(found) == (
-        "In each of 2 groups, the expected loss of a new row is at most 0.2, if it is exchangeable with the "
-        f"calibration rows of its kind (n = 40 to {N - 40} rows, losses from 0 to B = 1)."
+        "In each of 2 groups, the expected loss of a new row is at most 0.2, provided that the row is "
+        "exchangeable with the calibration rows of its group "
+        f"(n = 40 to {N - 40} rows each, losses from 0 to B = 1)."
     )
     assert words(found.parts[0]).startswith(
-        "The expected loss of a new row of group 'x' is at most 0.2, if it is"
+        "The expected loss of a new row of group 'x' is at most 0.2, provided that the row is exchangeable "
+        "with the calibration rows of its group (n = 40 rows, losses"
     )
     alone = orisk.RiskController(alpha=0.2).calibrate(PROBA[:40], Y[:40]).guarantee()
     assert found.parts[0].calibration_risk == alone.calibration_risk
@@ -124,8 +128,9 @@ def test_true_classes_have_a_guarantee_each():
     assert [(part.label, part.n_rows) for part in found.parts] == [*enumerate(COUNTS.tolist())]
     low, high = COUNTS.min(), COUNTS.max()
     assert words(found) == (
-        "For each of 5 true classes, the expected loss of a new row is at most 0.25, if it is exchangeable "
-        f"with the calibration rows of its kind (n = {low} to {high} rows, losses from 0 to B = 1)."
+        "For each of 5 true classes, the expected loss of a new row is at most 0.25, provided that the row "
+        f"is exchangeable with the calibration rows of its true class "
+        f"(n = {low} to {high} rows each, losses from 0 to B = 1)."
     )
     assert "of a new row with true class 3 is at most 0.25" in words(found.parts[3])
     assert found.parts[3].name == "3"
@@ -138,9 +143,18 @@ def test_a_class_has_its_own_largest_loss():
     assert (found.bound, found.n_needed) == (1, 4)
 
 
+@pytest.mark.parametrize("loss", ["divergence", orisk.DivergenceLoss(0.5), "coverage"], ids=str)
+def test_a_loss_by_distance_says_that_it_guarantees_no_coverage(loss):
+    by_distance = loss != "coverage"
+    found = guarantee_of(0.2, loss)
+    assert found.one_cost == (not by_distance)
+    said = "Nothing is guaranteed about the share of sets that miss the truth."
+    assert (said in words(found)) == by_distance
+
+
 def test_an_alpha_for_each_class_is_listed():
     found = guarantee_of({0: 0.3, 1: 0.25, 2: 0.2, 3: "1/3", 4: 0.3})
-    assert "is at most 0.3 for 0, 0.25 for 1, 0.2 for 2, 1/3 for 3, 0.3 for 4, if it is" in words(found)
+    assert "is at most 0.3 for 0, 0.25 for 1, 0.2 for 2, 1/3 for 3, 0.3 for 4, provided that" in words(found)
     assert found.alpha == Fraction(1, 3)
 
 
@@ -152,6 +166,7 @@ def test_groups_and_classes_are_both_named():
     )
     assert [part.name for part in found.parts[:6]] == [*(f"{label} in 'b'" for label in range(5)), "0 in 'a'"]
     assert "a new row of group 'b' with true class 1 is at most" in words(found.parts[1])
+    assert "the row and the calibration rows of its group and true class are independent" in words(found)
     assert not found.certified
     names = [part.name for part in found.parts if not part.certified]
     listed = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

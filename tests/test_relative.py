@@ -518,15 +518,20 @@ def test_the_guarantee_says_what_is_a_share_of_what():
         )
 
     weighted = words("weighted")
+    stake = relative("weighted", 0.1).calibrate(PROBA, Y).guarantee().stake
     assert weighted.startswith(
         "At most 10 % of the total weight is missed: the expected loss of a new row is at most that share of "
-        "its expected weight, if it is exchangeable with the calibration rows (n = 120 rows that could lose "
+        "its expected weight, provided that the row is exchangeable with the calibration rows (n = 120 rows, "
+        f"losses from 0 to B = 1, largest losses that sum to {stake:.6g})."
     )
-    assert "is at most 10 % of the largest possible distance from its label, if" in words("divergence")
-    assert "is at most 10 % of the largest loss that its label can have, if" in words("table")
-    assert words("weighted", with_rows={"groups": GROUPS}).startswith(
-        "In each of 3 groups, at most 10 % of the"
-    )
+    nearest = "is at most 10 % of the largest possible distance from its label, provided that the row is"
+    assert nearest in words("divergence")
+    assert "is at most 10 % of the largest loss that its label can have, pro" in words("table")
+    by_group = relative("weighted", 0.1).calibrate(PROBA, Y, groups=GROUPS).guarantee()
+    grouped = words("weighted", with_rows={"groups": GROUPS})
+    assert grouped.startswith("In each of 3 groups, at most 10 % of the")
+    stakes = [part.stake for part in by_group.parts]
+    assert f"largest losses that sum to {min(stakes):.6g} to {max(stakes):.6g})" in grouped
     clusters = words("weighted", with_rows={"clusters": CLUSTERS})
     assert (
         "the expected mean loss of a new cluster is at most that share of its expected mean weight"
@@ -554,9 +559,8 @@ def test_too_little_to_lose_is_a_warning_with_what_is_needed():
         one.calibrate(proba, y)
     assert one.threshold_ == -math.inf
     assert one.guarantee().n_needed == 99
-    assert "At least 99 rows of classes that can lose B = 1, or more of other classes," in str(
-        one.guarantee()
-    ).replace("\n", " ")
+    needed = "At least 99 rows are needed if each of them can lose B = 1, more if some can lose less."
+    assert needed in str(one.guarantee()).replace("\n", " ")
 
 
 def test_exactly_enough_to_lose_is_certified():
@@ -645,8 +649,12 @@ def test_parts_give_the_same(options, with_groups, monkeypatch):
     [
         (orisk.WeightedLoss([5, 1, 1, 1, 1]), "At most 12.5 % of the total weight is missed."),
         (orisk.DivergenceLoss(), "Sets miss by at most 12.5 % of the largest possible distance on average."),
+        *(
+            (loss, "Sets cost at most 12.5 % of the largest possible loss on average.")
+            for loss in (orisk.DivergenceLoss(2), orisk.DivergenceLoss(0.5), orisk.DivergenceLoss(under=5))
+        ),
     ],
-    ids=["weight", "distance"],
+    ids=["weight", "distance", "squared", "root", "one side times 5"],
 )
 def test_the_headline_is_about_the_share(loss, said):
     one = orisk.RiskController(loss, "1/8", relative=True).calibrate(PROBA, Y)

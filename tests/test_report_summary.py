@@ -885,28 +885,28 @@ def test_headlines_of_other_promises(draw):
         ),
         (
             orisk.DivergenceLoss(2, under=3, over=0.5, normalize=False),
-            "A miss costs the distance in labels from the truth to the set squared, times 3 where the set "
-            "lies below the truth, times 0.5 where the set lies above the truth, 12 at most.",
+            "A miss costs the squared distance in labels from the truth to the set, times 3 where the set "
+            "lies below the truth, times 0.5 where the set lies above the truth; the largest cost is 12.",
         ),
         (
             YEARS,
             "A miss costs the distance from the truth to the set on the scale 18 for low, 30 for mid, "
-            "65 for high, 47 at most.",
+            "65 for high; the largest cost is 47.",
         ),
         (
             orisk.DivergenceLoss(0.5),
-            "A miss costs the distance in labels from the truth to the set to the power 0.5, "
+            "A miss costs the distance in labels from the truth to the set, to the power 0.5, "
             "as a share of the largest such cost.",
         ),
         (
             orisk.CostTableLoss([[0, 1, 2], [5, 0, 1], [50, 20, 0]], normalize=False),
-            "A miss costs what the cost table has for the true class and the nearest label of the set, "
-            "50 at most.",
+            "A miss costs the entry of the cost table for the true class and the nearest label of the set; "
+            "the largest cost is 50.",
         ),
         (
             orisk.CostTableLoss([[0, 1, 2], [5, 0, 1], [50, 20, 0]]),
-            "A miss costs what the cost table has for the true class and the nearest label of the set, "
-            "as a share of the largest cost in it.",
+            "A miss costs the entry of the cost table for the true class and the nearest label of the set, "
+            "as a share of the largest entry.",
         ),
     ],
 )

@@ -469,8 +469,8 @@ class RiskController:
         --------
         >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 7
         >>> print(RiskController(alpha=0.1).calibrate(proba, [0, 1, 2] * 7).guarantee())
-        The expected loss of a new row is at most 0.1, if it is exchangeable with the
-        calibration rows (n = 21 rows, losses from 0 to B = 1).
+        The expected loss of a new row is at most 0.1, provided that the row is
+        exchangeable with the calibration rows (n = 21 rows, losses from 0 to B = 1).
         Every set is a single label; on the calibration rows their mean loss was 0.
         """
         return guarantee_of(self._thresholds_at(alpha))

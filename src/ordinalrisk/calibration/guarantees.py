@@ -88,6 +88,9 @@ class Guarantee(Table):
     stake : float or None
         The most that the calibration rows can lose together, if ``alpha`` is a share. Then
         ``calibration_risk`` is a share too, and ``n_needed`` counts rows that can lose ``B``.
+    one_cost : bool
+        Whether every miss of a true class costs the same. If not, the loss says how far off sets are, and
+        nothing is guaranteed about the share of sets that miss the truth.
     recalibration : str or None
         The map from scores to probabilities, and the number of rows that it was fitted on.
 
@@ -118,10 +121,14 @@ class Guarantee(Table):
     parts: tuple[Guarantee, ...] = ()
     measure: str | None = None
     stake: float | None = None
+    one_cost: bool = True
     recalibration: str | None = None
 
     def __str__(self) -> str:
-        sentences = [self._promise(), self._recalibrated(), self._exception(), self._by_count()]
+        no_coverage = (
+            "" if self.one_cost else "Nothing is guaranteed about the share of sets that miss the truth."
+        )
+        sentences = [self._promise(), no_coverage, self._recalibrated(), self._exception(), self._by_count()]
         return "\n".join(
             textwrap.fill(sentence, _WIDTH, break_on_hyphens=False) for sentence in sentences if sentence
         )
@@ -153,7 +160,7 @@ class Guarantee(Table):
             at_most += f" of {_LARGEST[self.measure].format(mean=mean)}"
         text = (
             f"{self._for_each()}{self._likely()}{weighs}the expected {mean}loss of a new {self.unit}"
-            f"{self._of_part()} is {at_most}, {self.condition()} ({self._numbers()})."
+            f"{self._of_part()} is{self._on_average()} {at_most}, {self.condition()} ({self._numbers()})."
         )
         return text[0].upper() + text[1:]
 
@@ -200,22 +207,37 @@ class Guarantee(Table):
             return text(self.alpha)
         return listed(f"{text(alpha)} for {label!r}" for label, alpha in alphas)
 
+    def _on_average(self) -> str:
+        return ", on average over all draws that form its pool," if self._formed_by_count else ""
+
     def condition(self) -> str:
         """State the condition under which the guarantee holds."""
         if self.shift == "covariates":
-            return "if the weights are the likelihood ratios of its population to that of the rows"
+            ratios = "the likelihood ratios of the new population to that of the calibration rows"
+            return f"provided that the weights are {ratios}"
         if self.shift == "labels":
-            return "if only the shares of the classes have changed, by the ratios that were given"
-        kind = " of its kind" if self.parts else ""
+            return "provided that only the shares of the classes have changed, by the ratios that were given"
+        others = f"the calibration {self.unit}s{self._of_its_kind()}"
         if self.delta is not None:
-            return f"if it and the calibration {self.unit}s{kind} are independent draws from one population"
-        return f"if it is exchangeable with the calibration {self.unit}s{kind}"
+            return f"provided that the {self.unit} and {others} are independent draws from one population"
+        return f"provided that the {self.unit} is exchangeable with {others}"
+
+    def _of_its_kind(self) -> str:
+        """Say which calibration rows a new row is compared with."""
+        parts = self.parts or (self,)
+        kinds = [] if parts[0].group is None else ["group"]
+        if parts[0].label is not None:
+            kinds.append("pool of true classes" if any(part.pool for part in parts) else "true class")
+        return f" of its {' and '.join(kinds)}" if kinds else ""
 
     def _numbers(self) -> str:
-        counts = [part.n_rows for part in self.parts if not part.exempt] or [self.n_rows]
-        n = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-        could = "" if self.stake is None else f" that could lose {self.stake:.6g} together"
-        text = f"n = {n} {self.unit}s{could}, losses from 0 to B = {decimal_text(self.bound)}"
+        parts = [part for part in self.parts if not part.exempt]
+        n = _from_to([part.n_rows for part in parts or [self]])
+        each = f"{self.unit}s each" if parts else f"{self.unit}s"
+        text = f"n = {n} {each}, losses from 0 to B = {decimal_text(self.bound)}"
+        stakes = [part.stake for part in parts or [self] if part.stake is not None]
+        if stakes:
+            text += f", largest losses that sum to {_from_to(stakes)}"
         if self.delta is None:
             return text
         bound = "" if self._bound is None else f"; {self._bound.words} bound"
@@ -234,7 +256,7 @@ class Guarantee(Table):
             return "There is no guarantee for this class."
         if not self.certified:
             few = "There are too few of them, so every set includes all labels."
-            return f"{few} At least {self.n_needed} {self.unit}s{self._that_lose_most} are needed."
+            return f"{few} At least {self.n_needed} {self.unit}s are needed{self._or_more}."
         if self.always_held or not self.saturated:
             return self._always_held()
         lost = "mean loss was" if self.stake is None else "loss, as a share of the largest possible one, was"
@@ -244,11 +266,11 @@ class Guarantee(Table):
         )
 
     @property
-    def _that_lose_most(self) -> str:
+    def _or_more(self) -> str:
         own_class = self.label is not None or (self.parts and self.parts[0].label is not None)
         if self.stake is None or own_class:
             return ""
-        return f" of classes that can lose B = {decimal_text(self.bound)}, or more of other classes,"
+        return f" if each of them can lose B = {decimal_text(self.bound)}, more if some can lose less"
 
     def _always_held(self) -> str:
         if not self.always_held:
@@ -267,9 +289,13 @@ class Guarantee(Table):
         together = "; ".join(texts)
         return f"These classes share a threshold, and the guarantee is for their rows together: {together}."
 
+    @property
+    def _formed_by_count(self) -> bool:
+        return self.pooled_by_count and any(part.pool for part in self.parts or [self])
+
     def _by_count(self) -> str:
         """Say over what the guarantee is an average if the numbers of rows formed a pool."""
-        if not self.pooled_by_count or not any(part.pool for part in self.parts or [self]):
+        if not self._formed_by_count:
             return ""
         return (
             "These pools follow from row counts, so the guarantee of such a pool is an average over all "
@@ -292,7 +318,7 @@ class Guarantee(Table):
         )
         needed = max(part.n_needed for part in few)
         text = f"There are too few {self.unit}s of {listed(part.name for part in few)}, {held}; at least "
-        text += f"{needed}{self._that_lose_most} are needed{self._numbers_of(few)}."
+        text += f"{needed} are needed{self._or_more}{self._numbers_of(few)}."
         return text
 
     def _numbers_of(self, few: Sequence[Guarantee]) -> str:
@@ -334,6 +360,14 @@ class Guarantee(Table):
         return repr(self.label if self.group is None else self.group)
 
 
+def _from_to(numbers: Sequence[float]) -> str:
+    lowest, highest = (
+        f"{number:.6g}" if isinstance(number, float) else f"{number}"
+        for number in (min(numbers), max(numbers))
+    )
+    return lowest if lowest == highest else f"{lowest} to {highest}"
+
+
 def guarantee_of(thresholds: Thresholds) -> Guarantee:
     """Return what holds for new rows with these thresholds."""
     calibration, promise = thresholds.calibration, thresholds.promise
@@ -372,6 +406,7 @@ def guarantee_of(thresholds: Thresholds) -> Guarantee:
                 exempt=exempt,
                 measure=promise.measure,
                 stake=None if curve.stake is None else float(curve.stake),
+                one_cost=calibration.costs.one_cost,
                 recalibration=None if recalibration is None else recalibration.in_words(),
             )
         )

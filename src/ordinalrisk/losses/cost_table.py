@@ -124,6 +124,12 @@ class CostTable:
             self._two_valued[key] = alike and bool((table[table > 0] == table.max()).all())
         return self._two_valued[key]
 
+    @property
+    def one_cost(self) -> bool:
+        """Whether every miss of a true class costs the same, however far off the set is."""
+        same = self.units == self.units.max(axis=1, keepdims=True)
+        return bool((same | np.eye(self.n_classes, dtype=bool)).all())
+
     def stake(self, counts: NDArray[np.int64], weights: Sequence[int] | None = None) -> int:
         """Return the largest total loss of this many rows of each true label, in units.
 

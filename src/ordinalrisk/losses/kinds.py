@@ -60,8 +60,11 @@ class IntervalLoss(ExactParameters, ABC):
     called: ClassVar[str | None] = None
     """The name that stands for the loss with default parameters, if it has defaults."""
     normalize: bool
-    measure: ClassVar[str] = "loss"
-    """What costs measure, for guarantees about a share: "weight", "distance" or "loss"."""
+
+    @property
+    def measure(self) -> str:
+        """What costs measure, for guarantees about a share: "weight", "distance" or "loss"."""
+        return "loss"
 
     @abstractmethod
     def _natural_costs(self, n_classes: int) -> WholeCosts:
@@ -69,8 +72,8 @@ class IntervalLoss(ExactParameters, ABC):
 
     def in_words(self, classes: Sequence[str]) -> str:
         """Describe in one sentence what a miss costs."""
-        costs = "what the cost table has for the true class and the nearest label of the set"
-        return f"A miss costs {costs}{self._share('cost in it', len(classes))}."
+        entry = "the entry of the cost table for the true class and the nearest label of the set"
+        return f"A miss costs {entry}{self._share('entry', len(classes))}."
 
     def promise_in_words(self, alpha: Fraction, n_classes: int) -> str:
         """Describe a mean loss of at most ``alpha`` in words, without a full stop."""
@@ -84,7 +87,7 @@ class IntervalLoss(ExactParameters, ABC):
     def _share(self, cost: str, n_classes: int) -> str:
         if self.normalize:
             return f", as a share of the largest {cost}"
-        return f", {decimal_text(self.bound(n_classes))} at most"
+        return f"; the largest cost is {decimal_text(self.bound(n_classes))}"
 
     def exact_costs(self, n_classes: int) -> ExactTable:
         """Return the cost table as exact rationals.
@@ -186,7 +189,6 @@ class WeightedLoss(IntervalLoss):
     weights: tuple[Number, ...] | None = None
     normalize: bool = True
     kind: ClassVar[str] = "weighted"
-    measure: ClassVar[str] = "weight"
     called: ClassVar[str | None] = "coverage"
 
     def __init__(self, weights: ArrayLike | Iterable[Any] | None = None, normalize: bool = True) -> None:
@@ -198,6 +200,10 @@ class WeightedLoss(IntervalLoss):
                 raise ValueError(f"weights must not be negative; weight {i} is {weight}.")
         if not any(self.weights):
             raise ValueError("weights are all zero; give at least one class a positive weight.")
+
+    @property
+    def measure(self) -> str:
+        return "weight"
 
     def _natural_costs(self, n_classes: int) -> WholeCosts:
         weights = (1,) * n_classes if self.weights is None else self.weights
@@ -267,7 +273,6 @@ class DivergenceLoss(IntervalLoss):
     over: Number = 1
     normalize: bool = True
     kind: ClassVar[str] = "divergence"
-    measure: ClassVar[str] = "distance"
     called: ClassVar[str | None] = "divergence"
 
     def __init__(
@@ -297,6 +302,11 @@ class DivergenceLoss(IntervalLoss):
             if as_fraction(there) <= as_fraction(here):
                 raise ValueError(f"positions must increase strictly; positions[{i}] is {here}, then {there}.")
 
+    @property
+    def measure(self) -> str:
+        """A power of the distance, or a multiple of it on one side, is a loss, but not a distance."""
+        return "distance" if self.power == self.under == self.over == 1 else "loss"
+
     def _natural_costs(self, n_classes: int) -> WholeCosts:
         positions = range(n_classes) if self.positions is None else self.positions
         if len(positions) != n_classes:
@@ -319,12 +329,13 @@ class DivergenceLoss(IntervalLoss):
         return WholeCosts(np.where(np.tri(n_classes, k=-1, dtype=bool), below, above), per_unit * per_factor)
 
     def in_words(self, classes: Sequence[str]) -> str:
-        distance = "the distance in labels from the truth to the set"
+        power = as_fraction(self.power)
+        squared = "squared " if power == 2 else ""
+        distance = f"the {squared}distance in labels from the truth to the set"
         if self.positions is not None:
             at = named_values(classes, map(as_fraction, self.positions))
-            distance = f"the distance from the truth to the set on the scale {at}"
-        power = as_fraction(self.power)
-        raised = "" if power == 1 else " squared" if power == 2 else f" to the power {decimal_text(power)}"
+            distance = f"the {squared}distance from the truth to the set on the scale {at}"
+        raised = "" if power in (1, 2) else f", to the power {decimal_text(power)}"
         sides = "".join(
             f", times {decimal_text(as_fraction(factor))} where the set lies {side} the truth"
             for factor, side in ((self.under, "below"), (self.over, "above"))
@@ -333,7 +344,7 @@ class DivergenceLoss(IntervalLoss):
         return f"A miss costs {distance}{raised}{sides}{self._share('such cost', len(classes))}."
 
     def promise_in_words(self, alpha: Fraction, n_classes: int) -> str:
-        if as_fraction(self.power) != 1 or self.under != 1 or self.over != 1:
+        if self.measure != "distance":
             return super().promise_in_words(alpha, n_classes)
         unit = " of the scale" if self.normalize else " labels" if self.positions is None else ""
         return f"sets are at most {decimal_text(alpha)}{unit} away from the truth on average"
