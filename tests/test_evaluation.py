@@ -546,18 +546,18 @@ def test_three_verdicts():
     agrees = verdict(50, 1000, guarantee("0.05", 400))
     assert agrees.word == "agrees"
     assert agrees.text == (
-        "On 1,000 test rows the loss was 0.05 on average (95 % interval 0.03734 to 0.06539). "
+        "On 1,000 test rows the average loss was 0.05 (95 % interval 0.03734 to 0.06539). "
         "This agrees with the guarantee of at most 0.05, which lies within the interval."
     )
     chance = verdict(70, 1000, guarantee("0.05", 400))
     assert chance.word == "chance"
-    assert "0.07 on average" in chance.text
+    assert "average loss was 0.07" in chance.text
     assert "400 rows" in chance.text
     assert "1,000 test rows" in chance.text
     assert "up to 0.02957 above" in chance.text  # 1.96 sqrt(0.07 * 0.93 (1 / 400 + 1 / 1000)), nearly
     disagrees = verdict(90, 1000, guarantee("0.05", 400))
     assert disagrees.word == "disagrees"
-    assert "0.09 on average" in disagrees.text
+    assert "average loss was 0.09" in disagrees.text
     for reason in ("trained on those", "population", "model", "one person", "columns"):
         assert reason in disagrees.text
     assert verdict(70, 1000, guarantee("0.05", 40_000)).word == "disagrees"
@@ -647,10 +647,12 @@ def test_with_delta_only_the_test_rows_are_by_chance():
 
 def test_a_verdict_names_its_units():
     clusters = judged(realised(0.05, 80), promised(unit="cluster"), 1000)
-    assert clusters.text.startswith("On 80 clusters with 1,000 test rows the loss of a cluster was 0.05")
+    assert clusters.text.startswith(
+        "On 80 clusters with 1,000 test rows the average loss of a cluster was 0.05"
+    )
     weighted = judged(realised(0.05, 412.25), promised(shift="covariates"), 1000)
     assert weighted.text.startswith(
-        "On 1,000 test rows, which count as 412.2 by their weights, the weighted loss"
+        "On 1,000 test rows, which count as 412.2 by their weights, the weighted average loss"
     )
     few = judged(realised(0.0, 80), promised(certified=False, unit="cluster", n_needed=950), 100)
     assert "0.1 needs at least 950 calibration clusters, and there were 400" in few.text
@@ -685,7 +687,11 @@ def test_the_worst_of_many_groups_is_judged_as_such(excesses, word):
     verdict = judged(realised(0.1, 1000), whole(parts), 1000, strata=parts)
     assert verdict.word == word
     above = sum(part.word != "agrees" for part in parts)
-    assert f"{len(parts) - above} agree with their guarantee" in verdict.text
+    count = f"{len(parts) - above} of {len(parts)}" if above else f"All {len(parts)}"
+    assert f"{count} groups that could be tested agree" in verdict.text
+    text = verdict.text.replace("\n", " ")
+    assert ("In g0, the loss is above alpha by more than chance explains;" in text) == (word == "disagrees")
+    assert (f"by no more than chance explains among {len(parts)}." in text) == (word == "chance")
     assert ("g0" in verdict.text) == (parts[0].word != "agrees")
 
 
@@ -696,7 +702,7 @@ def test_parts_that_say_nothing():
     parts = uncertified + parts_with([0])
     both = judged(realised(0.1, 100), whole(parts), 100, strata=parts)
     assert both.word == "agrees"
-    assert "Of 1 groups that could be tested, 1 agree" in both.text
+    assert "1 of 1 groups that could be tested agrees with the guarantee." in both.text
     assert "Too few calibration rows for a guarantee: few." in both.text
     same = judged(realised(0.1, 100), whole(parts), 100, calibrated_on=True, strata=parts)
     assert same.word == "nothing"
@@ -1009,7 +1015,7 @@ def test_what_was_promised():
 @pytest.mark.parametrize(
     ("word", "missed", "few", "colour", "start"),
     [
-        ("agrees", False, False, "green", "The test rows agree with the guarantee, and no class, group or"),
+        ("agrees", False, False, "green", "The test rows agree with the guarantee. No class, group or"),
         (
             "agrees",
             True,
@@ -1082,8 +1088,41 @@ def test_green_names_the_class_that_may_be_far_below(n_rows, n_covered, named):
     of_rows = (
         f"({n_covered} of {n_rows} rows, 95 % interval {100 * exact.low:.4g} % to {100 * exact.high:.4g} %)"
     )
-    said = f"that it should have; the least covered class is 'Severe': {named} {of_rows}."
-    assert light.sentence.endswith(said if named else "that it should have.")
+    said = f"as 1 - alpha; the least covered class is 'Severe': {named} {of_rows}."
+    assert light.sentence.endswith(said if named else "as 1 - alpha.")
+
+
+@pytest.mark.parametrize(
+    ("loss", "alpha", "weights", "said"),
+    [
+        (
+            "coverage",
+            0.3,
+            None,
+            ". No class, group or set size is clearly covered less than half as often as 1 - alpha",
+        ),
+        (
+            orisk.WeightedLoss([2, 2, 2], normalize=False),
+            0.6,
+            None,
+            " less than half as often as 1 - alpha / B",
+        ),
+        ("divergence", 0.2, None, " clearly covered less than half as often as all rows together"),
+        ("coverage", 0.3, np.ones(400), "The test rows agree with the guarantee."),
+    ],
+    ids=["coverage", "natural units", "distance", "row weights"],
+)
+def test_green_says_what_coverage_was_compared(draw, loss, alpha, weights, said):
+    """A distance loss guarantees no coverage, and with row weights no coverage is compared."""
+    known = {} if weights is None else {"sample_weight": weights}
+    rest = {} if weights is None else {"sample_weight": np.ones(800)}
+    for seed in range(20):
+        proba, y = draw(1200, 3, seed)
+        controller = orisk.RiskController(loss, alpha).calibrate(proba[:400], y[:400], **known)
+        light = found_by(controller, proba[400:], y[400:], **rest).light
+        if light.colour == "green":
+            break
+    assert light.sentence == said if weights is not None else said in light.sentence
 
 
 def test_the_worst_are_named_first_and_not_all():

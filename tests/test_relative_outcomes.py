@@ -95,7 +95,7 @@ def test_an_evaluation_of_files_shows_the_share_that_was_lost(unit, name, rows):
         assert whole.risk.low < expected < whole.risk.high
         assert whole.risk.high - whole.risk.low < 0.25
     assert evaluation.verdict.word in ("agrees", "chance")
-    assert "of what could be lost" in evaluation.verdict.text
+    assert "of the largest possible loss (95 % interval" in evaluation.verdict.text
     by_row = lost(rows["test"][1], one.predict_set(rows["test"][0]), LOSSES[name]) if unit == "rows" else None
     if unit == "rows":
         assert evaluation.to_dict()["risk"][0] == pytest.approx(expected)
@@ -247,7 +247,7 @@ def test_the_command_line_has_it(rows):
         == orisk.RiskController(LOSS, 0.1, relative=True).calibrate(*rows["cal"][:2]).threshold_
     )
     found = succeeds("evaluate", "cal.json", "test.parquet", "--json", "found.json")
-    assert "of what could be lost" in " ".join(found.stdout.split())
+    assert "of the largest possible loss (95 %" in " ".join(found.stdout.split())
     proba, y, _ = rows["test"]
     share = orisk.metrics.relative_risk(y, one.predict_set(proba), LOSS)
     assert json.loads(Path("found.json").read_text())["risk"][0] == pytest.approx(share)

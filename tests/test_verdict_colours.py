@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
             "green.csv",
             "green",
             0,
-            "no class, group or set size clearly has less than half of the coverage that it should have.",
+            "No class, group or set size is clearly covered less than half as often as 1 - alpha.",
         ),
         ("amber.csv", "amber", 3, "% of class 'very poor' are missed ("),
         ("few.csv", "amber", 3, "too few test rows"),

@@ -238,7 +238,7 @@ def limits(summary: SummaryData) -> list[str]:
             "This confidence is for each alpha of the slider separately, not for all of them together."
         )
     reasons = ["if the calibration rows were used to train the model"]
-    reasons += [] if cluster else ["if several rows come from one person"]
+    reasons += [] if cluster else ["if several rows come from one person, customer or other unit"]
     reasons.append(
         "if the population has shifted in another way" if shift else "if the population has shifted since"
     )

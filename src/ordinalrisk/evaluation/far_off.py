@@ -188,10 +188,8 @@ class _Promised:
     """The coverage that a class or a group is compared with."""
 
     def __init__(self, tally: Tally, guarantee: Guarantee, costs: CostTable) -> None:
-        off_diagonal = ~np.eye(costs.n_classes, dtype=bool)
-        by_class = [row[others] for row, others in zip(costs.units, off_diagonal, strict=True)]
-        self.one_cost = all((row == row[0]).all() for row in by_class)
-        self._most = 1.0 if self.one_cost else tally.coverage(CONFIDENCE).low
+        self.one_cost = costs.one_cost
+        self._of_all = tally.coverage(CONFIDENCE).low
         self._guarantee = guarantee
         self._bound = costs.bound if guarantee.measure is None else Fraction(1)
         self._alphas: dict[Any, Fraction] = {}
@@ -201,8 +199,10 @@ class _Promised:
                 self._alphas[part.label] = max(part.alpha, self._alphas.get(part.label, part.alpha))
 
     def to(self, label: Any = None) -> float:
+        if not self.one_cost:
+            return self._of_all
         alpha = self._alphas.get(label, self._guarantee.alpha)
-        return min(float(1 - alpha / self._bound), self._most)
+        return float(1 - alpha / self._bound)
 
 
 def _groups(strata: Iterable[StratumRisk]) -> Iterator[tuple[Any, tuple[int, int]]]:

@@ -15,10 +15,7 @@ from ordinalrisk.evaluation.far_off import FarOff
 from ordinalrisk.evaluation.realised import Realised
 
 _MOST_NAMED = 2
-_FINE = (
-    "The test rows agree with the guarantee, and no class, group or set size clearly has less than half of "
-    "the coverage that it should have"
-)
+_AGREE = "The test rows agree with the guarantee"
 
 
 class Light(NamedTuple):
@@ -37,13 +34,15 @@ def light_of(
     too_few: bool,
     strata: str | None = None,
     least_covered: str = "",
+    target: str = "1 - alpha",
 ) -> Light:
     """Return the colour of a verdict and what else the test rows show.
 
     ``strata`` names what has guarantees of its own, such as ``"groups"``: then the loss is above ``alpha`` in
     some of them, not over all rows.
 
-    A green sentence ends with what may be wrong with the ``least_covered`` class.
+    A green sentence says with what coverage classes, groups and sizes were compared, the ``target``, and ends
+    with what may be wrong with the ``least_covered`` class.
 
     Examples
     --------
@@ -71,9 +70,10 @@ def light_of(
     if too_few:
         few = "There are too few test rows to tell whether the guarantee holds."
         return Light("amber", few, far_off, n_looked_at)
-    return Light(
-        "green", f"{_FINE}; {least_covered}." if least_covered else f"{_FINE}.", far_off, n_looked_at
-    )
+    if not n_looked_at:
+        return Light("green", f"{_AGREE}.")
+    fine = f"{_AGREE}. No class, group or set size is clearly covered less than half as often as {target}"
+    return Light("green", f"{fine}; {least_covered}." if least_covered else f"{fine}.", far_off, n_looked_at)
 
 
 def too_few_rows(realised: Realised | None, alpha: Fraction, bound: Fraction) -> bool:

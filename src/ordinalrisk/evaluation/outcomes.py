@@ -244,7 +244,8 @@ class Outcomes(Summary):
         too_few = too_few_rows(whole, guarantee.alpha, bound)
         noun = strata_noun(guarantee) if guarantee.parts else None
         least = least_covered(kinds, rows_per_unit)
-        return light_of(verdict.word, found, len(kinds), too_few, noun, least)
+        target = "all rows together" if not costs.one_cost else "1 - alpha" if bound == 1 else "1 - alpha / B"
+        return light_of(verdict.word, found, len(kinds), too_few, noun, least, target)
 
     def _realised(self, stop: int, part: int | None, calibration: Calibration) -> Realised | None:
         """Return the mean loss of the rows of a stratum, or of all rows."""

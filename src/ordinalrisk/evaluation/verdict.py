@@ -144,7 +144,9 @@ def _judged_by_strata(strata: Sequence[StratumRisk], guarantee: Guarantee, measu
     noun = strata_noun(guarantee)
     if any(part.guarantee.pool for part in strata):
         strata = [*{part.pool_name: part for part in strata}.values()]
-        noun = "pools of true classes" if guarantee.parts[0].group is None else "groups by pool of classes"
+        noun = (
+            "pools of true classes" if guarantee.parts[0].group is None else "combinations of group and pool"
+        )
     tested = [part for part in strata if part.word != "nothing"]
     if not tested:
         return Verdict(
@@ -156,13 +158,17 @@ def _judged_by_strata(strata: Sequence[StratumRisk], guarantee: Guarantee, measu
     beyond = [part for part in tested if part.word == "disagrees" and _excess(part) > normal]
     above = [part for part in tested if part.word in ("chance", "disagrees") and part not in beyond]
     agreeing = len(tested) - len(beyond) - len(above)
-    text = f"{measured}. Of {len(tested)} {noun} that could be tested, {agreeing} agree with their guarantee."
+    each = f"All {agreeing}" if agreeing == len(tested) > 1 else f"{agreeing} of {len(tested)}"
+    agree = "agrees" if agreeing == 1 else "agree"
+    text = f"{measured}. {each} {noun} that could be tested {agree} with the guarantee."
+    of = "For" if guarantee.parts[0].group is None else "In"
     if above:
-        text += f" Above alpha, by no more than chance explains among {len(tested)}: {_names(above)}."
+        chance = "by no more than chance explains" + f" among {len(tested)}" * (len(tested) > 1)
+        text += f" {of} {_names(above)}, the loss is above alpha {chance}."
     if beyond:
         text += (
-            f" Above alpha by more than chance explains: {_names(beyond)}. Their test rows may not be drawn "
-            "like their calibration rows."
+            f" {of} {_names(beyond)}, the loss is above alpha by more than chance explains; the test "
+            f"{guarantee.unit}s may not be drawn like the calibration {guarantee.unit}s."
         )
     if exempt := [part for part in strata if part.guarantee.exempt]:
         text += f" There is no guarantee for {_names(exempt)}."
@@ -220,7 +226,7 @@ def _other_reason(guarantee: Guarantee) -> str:
         return "the weights are not its likelihood ratios"
     if guarantee.unit == "cluster":
         return "the clusters are not independent"
-    return "many rows come from one person"
+    return "many rows come from one person or other unit"
 
 
 def _in_words(realised: Realised, guarantee: Guarantee, n_rows: int) -> str:
@@ -229,14 +235,14 @@ def _in_words(realised: Realised, guarantee: Guarantee, n_rows: int) -> str:
     interval = f"(95 % interval {four_digits(realised.risk.low)} to {four_digits(realised.risk.high)})"
     value = four_digits(realised.risk.value)
     if guarantee.stake is not None:
-        value += " of what could be lost"
+        value += " of the largest possible loss"
     if guarantee.unit == "cluster":
         clusters = f"{realised.n_units:,} cluster{'' if realised.n_units == 1 else 's'}"
-        return f"On {clusters} with {rows} the loss of a cluster was {value} on average {interval}"
+        return f"On {clusters} with {rows} the average loss of a cluster was {value} {interval}"
     if guarantee.shift is not None:
         counted = f"which count as {_counted(realised.n_units)} by their weights,"
-        return f"On {rows}, {counted} the weighted loss was {value} on average {interval}"
-    return f"On {rows} the loss was {value} on average {interval}"
+        return f"On {rows}, {counted} the weighted average loss was {value} {interval}"
+    return f"On {rows} the average loss was {value} {interval}"
 
 
 def _counted(n_units: float) -> str:
@@ -248,7 +254,7 @@ def strata_noun(guarantee: Guarantee) -> str:
     first = guarantee.parts[0]
     if first.group is None:
         return "true classes"
-    return "groups" if first.label is None else "groups by true class"
+    return "groups" if first.label is None else "combinations of group and true class"
 
 
 def _excess_deviation(realised: Realised, guarantee: Guarantee) -> float:
