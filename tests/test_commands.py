@@ -250,7 +250,7 @@ def test_a_shell_may_put_a_pipe_in_the_place_of_a_file(files, table, controller,
 
 def test_report_writes_the_page_and_the_same_as_json(files):
     reported = succeeds("report", "cal.json", "rows.parquet", "-o", "report.html")
-    assert reported.stdout.endswith("Wrote report.html and report.json\n")
+    assert "Wrote report.html and report.json\n" in reported.stdout
     evaluated = succeeds("evaluate", "cal.json", "rows.parquet", "--json", "metrics.json")
     document, numbers = (json.loads(Path(f"{name}.json").read_text()) for name in ("report", "metrics"))
     stop = document["stops"][document["start"]]
@@ -480,17 +480,20 @@ def test_nobody_reading_on_is_no_error_to_speak_of(line, many_rows):
     assert done.stdout.count(b"\n") == line.count("head")
 
 
+OLD_NUMBERS = '{"format":"ordinalrisk report","schema_version":1}'
+
+
 def test_report_replaces_both_files_or_none(files):
     Path("report.html").write_text("old page")
-    Path("report.json").write_text("old numbers")
+    Path("report.json").write_text(OLD_NUMBERS)
     with open("rows.csv", "w") as file:
         file.write("p0,p1,p2,p3,y\n0.25,0.25,0.25,0.25,Mild\n0.25,0.25,0.25,0.5,Mild\n")
     assert refusal(1, "report", "cal.json", "rows.csv").startswith("rows.csv: row 2: the scores sum to 1.25,")
-    assert (Path("report.html").read_text(), Path("report.json").read_text()) == ("old page", "old numbers")
+    assert (Path("report.html").read_text(), Path("report.json").read_text()) == ("old page", OLD_NUMBERS)
     with files_of_at_most(10_000):
         line = refusal(1, "report", "cal.json", "rows.parquet")
     assert line == "--out: can't write to report.html (File too large)."
-    assert (Path("report.html").read_text(), Path("report.json").read_text()) == ("old page", "old numbers")
+    assert (Path("report.html").read_text(), Path("report.json").read_text()) == ("old page", OLD_NUMBERS)
     assert temporary_files(files) == []
 
 
@@ -501,8 +504,54 @@ def test_report_does_not_overwrite_the_calibration(files):
         assert line.startswith("--out writes the numbers next to the page: ")
         assert line.endswith("cal.json is read too, and would be lost; choose another name.")
     assert Path("cal.json").read_bytes() == before
-    line = refusal(2, "report", "cal.json", "rows.parquet", "-o", "report.json")
-    assert line == "--out: report.json is the page; its numbers go to the same name with .json."
+    for out in ("report.json", "report.csv", "report"):
+        line = refusal(2, "report", "cal.json", "rows.parquet", "-o", out)
+        assert line == (
+            f"--out: {out} is the page, so its name must end in .html; its numbers go next to it, as JSON."
+        )
+        assert not Path(out).exists()
+
+
+@pytest.mark.parametrize("before", [b'{"colour": "green"}', b"\xff\x00"], ids=["evaluation", "not text"])
+def test_report_replaces_only_the_numbers_of_a_report(files, before):
+    """The JSON of `evaluate` may have the name that the report would use."""
+    Path("quarter.json").write_bytes(before)
+    line = refusal(2, "report", "cal.json", "rows.parquet", "-o", "quarter.html")
+    assert line.startswith(
+        "--out: quarter.html would replace quarter.json, which no report wrote: the numbers"
+    )
+    assert Path("quarter.json").read_bytes() == before
+    assert not Path("quarter.html").exists()
+    Path("quarter.json").unlink()
+    for _ in range(2):
+        succeeds("report", "cal.json", "rows.parquet", "-o", "quarter.html")
+    assert json.loads(Path("quarter.json").read_text())["format"] == "ordinalrisk report"
+
+
+def test_report_leaves_single_rows_out(files):
+    """The name of a customer is then neither in the page nor in the JSON."""
+    written = succeeds("report", "cal.json", "rows.parquet").stdout
+    whole = json.loads(Path("report.json").read_text())
+    n_rows = whole["cases"]["lookup"]["rows"]
+    said = f"Both contain {n_rows:,} test rows"
+    assert said in " ".join(written.split())
+    page = Path("report.html").read_text()
+    assert "Share it only with people who may see them." in page
+    assert '<section aria-labelledby="cases">' in page
+    without = succeeds("report", "cal.json", "rows.parquet", "--no-rows").stdout
+    assert "Both contain" not in without
+    found = json.loads(Path("report.json").read_text())
+    assert (found["cases"]["columns"], found["cases"]["rows"], found["cases"]["lookup"]["rows"]) == (
+        [],
+        [],
+        0,
+    )
+    assert not any(stop["widest"] or stop["missed"] for stop in found["stops"])
+    assert '<section aria-labelledby="cases" hidden>' in Path("report.html").read_text()
+    some = {"cases", "stops"}
+    assert {key: found[key] for key in found.keys() - some} == {
+        key: whole[key] for key in whole.keys() - some
+    }
 
 
 def test_a_pipe_is_not_replaced_by_a_file(files):

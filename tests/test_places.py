@@ -632,7 +632,7 @@ def test_what_is_wrong_with_a_url_is_one_line(kind, story):
     assert refusal(1, "evaluate", rows, rows).startswith(f"{rows} is not a whole JSON file")
     assert refusal(1, "evaluate", cal, "s33://x").startswith("s33://x: fsspec does not know s33:// URLs")
     page = f"{story}/page.json"
-    assert refusal(2, "report", cal, rows, "-o", page).startswith(f"--out: {page} is the page")
+    assert refusal(2, "report", cal, rows, "-o", page).startswith(f"--out: {page} is the page, so its name")
     assert names_at(story) == before
 
 

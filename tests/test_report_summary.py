@@ -935,7 +935,7 @@ def test_writes_page_and_data(draw, tmp_path):
 
 def test_writes_nothing_if_anything_fails(draw, tmp_path, monkeypatch):
     setting = Setting(draw, "coverage")
-    with pytest.raises(ValueError, match=r"another ending than \.json"):
+    with pytest.raises(ValueError, match=r"r\.json is the page, so its name must end in \.html"):
         write_report(setting.controller, setting.proba, setting.y, tmp_path / "r.json")
     with pytest.raises(FileNotFoundError):
         write_report(setting.controller, setting.proba, setting.y, tmp_path / "no" / "r.html")

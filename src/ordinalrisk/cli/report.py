@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ordinalrisk.cli import options, row_files, terminal
+from ordinalrisk.display.text_table import counted, listed
 
 
 def report(
@@ -16,6 +17,9 @@ def report(
         str, typer.Option("--out", "-o", metavar="FILE", help="The page; the numbers go next to it, as JSON.")
     ] = "report.html",
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title at the top of the page.")] = None,
+    rows: Annotated[
+        bool, typer.Option("--rows/--no-rows", help="Whether the page and the JSON contain single test rows.")
+    ] = True,
     label: options.Label = None,
     scores: options.Scores = None,
     logits: options.Logits = None,
@@ -40,24 +44,29 @@ def report(
     \b
     Examples:
       ordinalrisk report cal.json test.parquet -o report.html
-      ordinalrisk report cal.json test.parquet --title "Retina, spring"
+      ordinalrisk report cal.json test.parquet --title "Retina, spring" --no-rows
       ordinalrisk report by_site.json test.csv --group clinic
       ordinalrisk report cal.json 'test/*.parquet' --cluster local:4
     """  # noqa: D301
     row_files.require_installed("a report needs", "plotly", "jinja2", extra="report")
     places = row_files.named(test, cluster)
     saved, page = options.place(calibration), options.place(out)
-    beside = page.with_suffix(".json")
-    if beside == page:
-        terminal.fail(f"--out: {page} is the page; its numbers go to the same name with .json.")
     read = (saved, *map(options.place, places))
     terminal.require_writable_file(page, "--out", *read)
-    terminal.require_writable_file(beside, "--out writes the numbers next to the page", *read)
 
     from ordinalrisk.files.find_columns import AskedColumns
     from ordinalrisk.jobs.report_job import report_summary
     from ordinalrisk.jobs.score_files import Reading
     from ordinalrisk.report import write_summary
+    from ordinalrisk.report.writing import numbers_beside
+
+    beside = page.with_suffix(".json")
+    terminal.require_writable_file(beside, "--out writes the numbers next to the page", *read)
+    with terminal.writing_to(page):
+        try:
+            numbers_beside(page)
+        except ValueError as error:
+            terminal.fail(f"--out: {error}")
 
     controller = options.loaded(saved, verify, random_state)
     console = terminal.printer()
@@ -79,6 +88,7 @@ def report(
             random_state=random_state,
             calibration_name=saved.name,
             title=title,
+            rows=rows,
         )
     with terminal.writing_to(page):
         write_summary(summary, page)
@@ -87,3 +97,8 @@ def report(
     terminal.print_light(console, stop["colour"], stop["sentence"])
     terminal.print_sentences(console, [stop["verdict_text"]])
     console.print(f"Wrote {page} and {beside}")
+    if held := summary["cases"]["lookup"]["rows"]:
+        columns = summary["cases"]["columns"]
+        beside_them = f" with the columns {listed(columns)}" if columns else ""
+        what = f"Both contain {counted(held, 'test row')}{beside_them}. --no-rows leaves single rows out."
+        terminal.print_sentences(console, [what])

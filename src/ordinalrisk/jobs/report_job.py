@@ -26,6 +26,7 @@ def report_summary(
     random_state: int | None = None,
     calibration_name: str,
     title: str | None = None,
+    rows: bool = True,
 ) -> dict[str, Any]:
     """Return all that a report on the rows of files shows; see :func:`ordinalrisk.report.summarise`."""
 
@@ -46,7 +47,9 @@ def report_summary(
         name = name_of(files.parts[0].place) + others
         n_bytes = _total_size([part.place for part in files.parts])
         columns = files.columns.to_dict()
-        return summary.finish(calibration_name, name, columns, title=title, date=today(), test_bytes=n_bytes)
+        return summary.finish(
+            calibration_name, name, columns, title=title, date=today(), test_bytes=n_bytes, rows=rows
+        )
 
 
 def _total_size(places: Sequence[str]) -> int | None:

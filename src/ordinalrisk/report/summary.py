@@ -19,6 +19,7 @@ from ordinalrisk.calibration.guarantees import Guarantee, guarantee_of
 from ordinalrisk.controller import RiskController, require_calibrated
 from ordinalrisk.evaluation.estimates import CONFIDENCE, Estimate
 from ordinalrisk.evaluation.outcomes import Evaluation
+from ordinalrisk.evaluation.striking import StrikingRows
 from ordinalrisk.inputs.arrays import to_numpy
 from ordinalrisk.inputs.batch import Batch
 from ordinalrisk.inputs.labels import class_indices
@@ -227,6 +228,7 @@ class ReportSummary:
         title: str | None = None,
         date: str | None = None,
         test_bytes: int | None = None,
+        rows: bool = True,
     ) -> dict[str, Any]:
         """Return all that the report shows of the rows so far.
 
@@ -240,6 +242,10 @@ class ReportSummary:
             What the report is called, and when it was made, to be shown.
         test_bytes : int, optional
             The size of the test files, to be shown.
+        rows : bool
+            Whether to include single rows with their columns: the first 20,000, and those with the largest
+            sets and the worst misses. If False, only numbers of many rows together are there, among them the
+            misses by value of a column.
 
         Returns
         -------
@@ -261,6 +267,7 @@ class ReportSummary:
         spec, calibration = controller.spec, controller.calibration_
         values, digest = [stop.value for stop in self._stops], self.rows.fingerprint.hexdigest()
         by_class, start = isinstance(spec.alpha, Mapping), self._start
+        striking = self.rows.striking if rows else StrikingRows(len(self._stops), calibration.costs)
         proba, labels = self.rows.sample.drawn()
         guarantees = [guarantee_of(stop.thresholds) for stop in self._stops]
         evaluations = outcomes.finish(
@@ -294,11 +301,11 @@ class ReportSummary:
                 "class_rows": evaluations[start].tally.class_rows.tolist(),
                 "data_blake3": digest,
             },
-            "stops": self._stop_facts(guarantees, evaluations),
+            "stops": self._stop_facts(guarantees, evaluations, striking),
             "cases": {
-                "columns": self.rows.columns,
-                "rows": self._cases(),
-                "lookup": lookup(self.rows.striking.cases, outcomes.distinct),
+                "columns": self.rows.columns if rows else [],
+                "rows": self._cases(striking),
+                "lookup": lookup(striking.cases, outcomes.distinct),
             },
             "slices": self.rows.slices.finish(),
             "reliability": self.rows.reliability.finish(),
@@ -307,9 +314,11 @@ class ReportSummary:
             **self._promise(guarantees[start], evaluations[start]),
         }
 
-    def _stop_facts(self, guarantees: list[Guarantee], evaluations: list[Evaluation]) -> list[dict[str, Any]]:
+    def _stop_facts(
+        self, guarantees: list[Guarantee], evaluations: list[Evaluation], striking: StrikingRows
+    ) -> list[dict[str, Any]]:
         """Return what holds, and what was realised, at each stop."""
-        striking, relative = self.rows.striking, self._controller.relative
+        relative = self._controller.relative
         bound = 1 if relative else self._controller.calibration_.costs.bound
         position = {row: i for i, row in enumerate(sorted(striking.striking))}
         numbers: dict[int, dict[str, Any]] = {}
@@ -338,11 +347,11 @@ class ReportSummary:
                 }
         return facts
 
-    def _cases(self) -> list[dict[str, Any]]:
+    def _cases(self, striking: StrikingRows) -> list[dict[str, Any]]:
         """Return the striking rows with their sets, or with the number of stops that include each label."""
         outcomes, label = self.rows.outcomes, np.arange(len(self._controller.classes_))
-        kept, cases = self.rows.striking.cases, []
-        for row in sorted(self.rows.striking.striking):
+        kept, cases = striking.cases, []
+        for row in sorted(striking.striking):
             case = kept[row]
             ends = case.ends[outcomes.distinct]
             inside = (ends[:, :1] <= label) & (label <= ends[:, 1:])
@@ -404,6 +413,7 @@ def summarise(
     columns: Any = None,
     title: str | None = None,
     date: str | None = None,
+    rows: bool = True,
 ) -> dict[str, Any]:
     """Return everything that a report on test rows shows, as JSON types.
 
@@ -415,7 +425,7 @@ def summarise(
         The test rows, as for :meth:`ReportSummary.add`.
     random_state, unseen_groups
         As for :class:`ReportSummary`.
-    calibration_file, test_file, columns, title, date
+    calibration_file, test_file, columns, title, date, rows
         As for :meth:`ReportSummary.finish`.
 
     Returns
@@ -433,4 +443,4 @@ def summarise(
     """
     summary = ReportSummary(controller, random_state=random_state, unseen_groups=unseen_groups)
     summary.add(proba, y, cases, groups, clusters, sample_weight)
-    return summary.finish(calibration_file, test_file, columns, title=title, date=date)
+    return summary.finish(calibration_file, test_file, columns, title=title, date=date, rows=rows)

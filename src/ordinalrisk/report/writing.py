@@ -14,6 +14,8 @@ from ordinalrisk.files.places import StoredFile, located
 from ordinalrisk.report import render
 from ordinalrisk.report.summary import summarise
 
+_BEGINNING = '{"format":"ordinalrisk report",'
+
 
 def write_report(
     controller: RiskController,
@@ -28,6 +30,7 @@ def write_report(
     random_state: int | None = None,
     unseen_groups: str = "error",
     title: str | None = None,
+    rows: bool = True,
 ) -> None:
     """Write a report on test rows as an HTML page, and what the page shows as JSON.
 
@@ -36,11 +39,14 @@ def write_report(
     controller, proba, y
         As for :func:`summarise`.
     path : path
-        Of the page. The JSON file has the same name with the ending ``.json``.
+        Of the page, which ends in ``.html``. The JSON file has the same name with the ending ``.json``; it
+        replaces an earlier report's, but no other file.
     cases, groups, clusters, sample_weight, random_state, unseen_groups
         As for :func:`summarise`.
     title : str, optional
         The title of the report; by default "Risk report". Its date is today.
+    rows : bool
+        As for :meth:`ReportSummary.finish`.
 
     Examples
     --------
@@ -52,7 +58,7 @@ def write_report(
     ...     print(sorted(os.listdir(folder)))
     ['report.html', 'report.json']
     """
-    _json_path(path)
+    numbers_beside(path)
     summary = summarise(
         controller,
         proba,
@@ -65,6 +71,7 @@ def write_report(
         unseen_groups=unseen_groups,
         title=title,
         date=today(),
+        rows=rows,
     )
     write_summary(summary, path)
 
@@ -77,7 +84,7 @@ def write_summary(summary: dict[str, Any], path: str | PathLike[str]) -> None:
     summary : dict
         What :func:`summarise` or :meth:`ReportSummary.finish` returns.
     path : path
-        Of the page. The JSON file has the same name with the ending ``.json``.
+        As for :func:`write_report`.
 
     Examples
     --------
@@ -91,7 +98,7 @@ def write_summary(summary: dict[str, Any], path: str | PathLike[str]) -> None:
     ['report.html', 'report.json']
     """
     page, data = render(summary), json.dumps(summary, allow_nan=False, separators=(",", ":"))
-    with replacing(path) as html, replacing(_json_path(path)) as numbers:
+    with replacing(path) as html, replacing(numbers_beside(path)) as numbers:
         html.write_text(page, encoding="utf-8")
         numbers.write_text(data + "\n", encoding="utf-8")
 
@@ -101,9 +108,30 @@ def today() -> str:
     return datetime.now().astimezone().date().isoformat()
 
 
-def _json_path(path: str | PathLike[str]) -> Path | StoredFile:
+def numbers_beside(path: str | PathLike[str]) -> Path | StoredFile:
+    """Return where the numbers of a page go; a file there is only replaced if a report wrote it.
+
+    Examples
+    --------
+    >>> numbers_beside("quarter.html").name
+    'quarter.json'
+    """
     page = located(path)
+    if page.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(
+            f"{path} is the page, so its name must end in .html; its numbers go next to it, as JSON."
+        )
     numbers = page.with_suffix(".json")
-    if numbers == page:
-        raise ValueError(f"{path} is the page, and needs another ending than .json; .html is usual.")
+    if numbers.is_file() and not _is_of_a_report(numbers):
+        raise ValueError(
+            f"{path} would replace {numbers}, which no report wrote: the numbers of a page go next to it, as "
+            "JSON. Choose another name for the page, or move that file."
+        )
     return numbers
+
+
+def _is_of_a_report(file: Path | StoredFile) -> bool:
+    try:
+        return file.read_text(encoding="utf-8").startswith(_BEGINNING)
+    except UnicodeDecodeError:
+        return False
