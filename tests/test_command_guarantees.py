@@ -818,13 +818,26 @@ def test_a_monitor_that_is_resumed_is_as_one_that_was_never_interrupted(name, op
     new = 200 if options == ["--randomize"] else 129
     assert text == (
         f"No alarm after 200 rows, {new} of them new. The mean loss is {monitor.risk_:.4g}. "
-        f"The evidence against an expected loss of at most 0.1 is {monitor.evidence_:.3g}; an alarm needs 20."
+        f"The evidence against an expected loss of at most 0.1 is {monitor.evidence_:.3g}; an alarm needs "
+        "1/delta = 20."
         + (
             " This watches all these rows together, not each group or class by itself."
             if "groups" in extras
             else ""
         )
     )
+
+
+def test_a_monitor_of_one_group_names_it():
+    """No warning about groups that count together where there is only one."""
+    calibrate("rows.csv", *PLAIN, "--group", "site")
+    sites = NEW.table["site"].to_pylist()
+    one = [site == sites[0] for site in sites]
+    write_table(NEW.table.filter(pa.array(one)), "one.csv")
+    [done] = watched("one.csv")
+    text = " ".join(done.stdout.split())
+    assert text.endswith(f"All new rows are of group {str(sites[0])!r}.")
+    assert "watches all these rows together" not in text
 
 
 def test_an_alarm_has_an_exit_code_of_its_own_and_stays():

@@ -309,7 +309,7 @@ def test_the_command_compares_month_after_month():
     )
     assert text == (
         f"No alarm after 300 rows, 300 of them new. {uncertainty} The evidence for a difference is "
-        f"{drift.evidence_:.3g}; an alarm needs 1000."
+        f"{drift.evidence_:.3g}; an alarm needs 1/delta = 1000."
     )
     line = refusal(1, "drift", "drift.json", "cal.json", "january.parquet")
     assert line.startswith("january.parquet: its 300 rows were watched before, and would count twice;")

@@ -214,7 +214,7 @@ def test_the_label_is_all_that_can_be_conditioned_on(condition):
 
 PAIRS = [*combinations(COMBINES, 2)]
 INSTEAD = {
-    frozenset(("delta", "sample_weight")): "ordinalrisk.shift.accepted_rows draws rows by their weights",
+    frozenset(("delta", "sample_weight")): "Calibrate again on recent rows of the new population, without",
     frozenset(("delta", "class_ratios")): "ordinalrisk.shift.accepted_rows draws rows by their weights",
     frozenset(("condition_on", "class_ratios")): "does not depend on the class shares: leave class_",
 }

@@ -87,7 +87,7 @@ def test_what_is_watched_is_what_the_calibration_promises(options, promise):
     expected = (
         f"No alarm after {n_rows} rows, {n_rows} of them new. The {what} is {monitor.risk_:.4g}. The "
         f"evidence against an expected loss of at most 0.1{' of what could be lost' * share} is "
-        f"{monitor.evidence_:.3g}; an alarm needs 20."
+        f"{monitor.evidence_:.3g}; an alarm needs 1/delta = 20."
     )
     assert text_of(done).startswith(expected)
     assert (f"{n_exempt:,} rows of exempt classes are left out." in text_of(done)) == (n_exempt > 0)

@@ -25,8 +25,8 @@ COMBINES = {
 """For each option, the options that it can be combined with."""
 
 _ACCEPT = (
-    "In Python, ordinalrisk.shift.accepted_rows draws rows by their weights; "
-    "calibrate on those without weights."
+    "Calibrate again on recent rows of the new population, without weights. If there are none: in Python, "
+    "ordinalrisk.shift.accepted_rows draws rows by their weights, to calibrate on without weights."
 )
 _ONE_LABEL = (
     "Pools keep the expected loss of rows; a class without enough rows can be exempt_classes instead."

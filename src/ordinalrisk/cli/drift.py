@@ -107,7 +107,7 @@ def _in_words(watch: ScoreDrift, before: int) -> list[str]:
     if not watch.alarm_:
         return [
             f"No alarm after {seen}. {uncertainty} The evidence for a difference is {watch.evidence_:.3g}; "
-            f"an alarm needs {float(1 / as_fraction(watch.delta)):.4g}."
+            f"an alarm needs 1/delta = {float(1 / as_fraction(watch.delta)):.4g}."
         ]
     return [
         f"Alarm at row {watch.alarm_row_:,} ({seen}): the scores differ from those of the calibration rows.",

@@ -83,7 +83,10 @@ def monitor(
     predictor, unit = Predictor.of(controller.spec, controller.calibration_), controller.calibration_.unit
     console, n_uncertified = terminal.printer(), 0
 
+    groups = set[str]()
+
     def sets_of(batch: Batch) -> tuple[IntervalSet, int]:
+        groups.update(map(str, [] if batch.groups is None else batch.groups))
         return predictor.sets(batch, random_state=random_state)
 
     def bet(batch: Batch) -> None:
@@ -116,8 +119,11 @@ def monitor(
         _warn_of_calibration_rows(controller, rows)
         warn_of_uncertified(n_uncertified, sum(file.n_rows for file in rows.files))
     sentences = _in_words(watch, before, unit)
-    if not controller.calibration_.strata.is_one:
+    strata = controller.calibration_.strata
+    if len(groups) > 1 or strata.n_labels > 1:
         sentences.append("This watches all these rows together, not each group or class by itself.")
+    elif groups:
+        sentences.append(f"All new rows are of group {groups.pop()!r}.")
     states.finish(console, "monitor", watch, sentences, _facts(watch, before, unit), written)
 
 
@@ -211,7 +217,7 @@ def _in_words(watch: RiskMonitor, before: int, unit: str) -> list[str]:
     if not watch.alarm_:
         return [
             f"No alarm after {seen}. The {what} is {watch.risk_:.4g}. The evidence against {promised} is "
-            f"{watch.evidence_:.3g}; an alarm needs {float(1 / as_fraction(watch.delta)):.4g}.",
+            f"{watch.evidence_:.3g}; an alarm needs 1/delta = {float(1 / as_fraction(watch.delta)):.4g}.",
             *left_out,
         ]
     last = "" if recent == n_rows else f", and {watch.recent_risk_:.4g} in the last {recent:,}"

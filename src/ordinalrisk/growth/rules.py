@@ -194,7 +194,9 @@ class AdaptiveGrowth(GrowthRule):
     .. math:: R(l, u) = \sum_{i < l} p_i G[i, l] + \sum_{i > u} p_i G[i, u]
 
     It evens out the model's risk from row to row. With the scores as probabilities, it is the paper's oracle
-    of Eq. 6 if the weighted scores fall to both sides of the point label, and of Eq. 10 for even distances.
+    of Eq. 6 if the weighted scores fall to both sides of the point label, and of Eq. 10 for even distances,
+    provided that no two labels of a row have the same frontier level and that the threshold is not itself a
+    level (Eq. 6 and 10 have ``<=``).
     Otherwise it keeps the frontier's blocks, because the sets of Eq. 6 are not nested.
 
     Parameters
