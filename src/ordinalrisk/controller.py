@@ -246,10 +246,14 @@ class RiskController:
             The clusters must be exchangeable, and the guarantee is for the mean loss of a new cluster.
         sample_weight : array-like of shape (n,), optional
             If covariates have shifted: for each row, the likelihood ratio of the new population to the
-            population of these rows, up to a common factor. See :func:`ordinalrisk.shift.covariate_ratios`.
+            population of these rows, up to a common factor. The guarantee assumes that no new row is of a
+            kind that calibration rows never have, and that the ratios were not computed from these rows. See
+            :func:`ordinalrisk.shift.covariate_ratios`.
         class_ratios : sequence or mapping, optional
             If only the class shares have shifted: for each class, its new share divided by its share among
-            these rows. See :func:`ordinalrisk.shift.label_ratios`.
+            these rows. The guarantee assumes that no new row is of a class that calibration rows never have,
+            and that the ratios were not computed from these rows. See
+            :func:`ordinalrisk.shift.label_ratios`.
         point_labels : array-like of int, optional
             The position of the label that each set grows from, for a growth rule with ``point="given"``.
         more_alphas : sequence of number
@@ -406,7 +410,9 @@ class RiskController:
         alpha : number, optional
             Another risk than the one calibrated for. With ``delta``, the confidence holds for each ``alpha``
             separately, and you must choose ``alpha`` without the calibration rows. With
-            ``confidence_bound="dkw"`` it holds for all of them at once, however you choose.
+            ``confidence_bound="dkw"`` it holds for all of them at once, however you choose. Sets of a larger
+            ``alpha`` lie in those of a smaller one, except if ``pool_classes=True`` finds other pools or
+            randomized sets have another ``random_state``.
         groups : array-like of shape (n,), optional
             The group of each row, if the calibration has groups.
         unseen_groups : {"error", "full"}

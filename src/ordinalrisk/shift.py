@@ -140,8 +140,9 @@ def accepted_rows(weights: Any, *, largest: Any, random_state: int | None = None
 
     .. math:: P(\text{row } i \text{ is accepted}) = w_i / w_{max}
 
-    Each row is accepted independently of the others. If the rows are independent draws and the weights are
-    the true ratios, up to a factor, then the accepted rows are independent draws from the new population. So
+    Each row is accepted independently of the others. If the rows are independent draws, the weights are the
+    true ratios, up to a factor, and were not computed from these rows, and no new row is of a kind that
+    calibration rows never have, then the accepted rows are independent draws from the new population. So
     every guarantee for independent rows holds in the new population, even with ``delta``, and neither
     calibration nor prediction needs weights. Guarantees for clusters do not hold. With estimated ratios a
     guarantee holds only as far as the estimates are right.
