@@ -552,6 +552,14 @@ def test_a_calibration_of_the_library_needs_the_columns_named():
     assert line.endswith("was made with groups, but not from a file; name their column with --group.")
     line = refusal(2, "evaluate", "cal.json", "new.csv", "--group", "site")
     assert line.endswith("was made with clusters, but not from a file; name their column with --cluster-col.")
+    line = refusal(2, "evaluate", "cal.json", "new.csv")
+    both = "was made with groups and clusters, but not from a file; name their columns with --group and "
+    both += "--cluster-col"
+    assert line.endswith(f"{both}.")
+    names = [{"y": "result"}.get(name, name) for name in NEW.table.column_names]
+    write_table(NEW.table.rename_columns(names), "other.csv")
+    line = refusal(2, "evaluate", "cal.json", "other.csv")
+    assert line.endswith(f"{both}, and that of the label with --label.")
     succeeds("predict", "cal.json", "new.csv", "-o", "sets.csv", "--group", "site")
     found = intervals(read_rows(Path("sets.csv").read_bytes(), "sets.csv"))
     assert found == expected_intervals(controller, NEW.proba, groups=NEW.site)

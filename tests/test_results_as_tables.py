@@ -65,6 +65,69 @@ def test_each_shows_as_a_table_that_stands_by_itself(rows, controller, evaluatio
             assert len([*first.iter("tr")]) == len(frame) + 1
 
 
+def test_each_prints_as_text(rows, controller, evaluation):
+    """No table prints as its fields; a name is not escaped as in HTML."""
+    for name, result in some_results(rows, controller, evaluation).items():
+        text = str(result)
+        assert not any(field in text for field in ("array(", "Comparison(", "=Estimate")), name
+        if name in ("comparisons", "classes"):
+            assert text.split("\n")[0].split() == list(result.to_pandas().columns)
+            assert len(text.split("\n")) == len(result.to_pandas()) + 1
+    classes = orisk.metrics.by_class(rows[1], controller.predict_set(rows[0]), "divergence")
+    assert "\n<high>  " in str(classes)
+    assert str(evaluation).startswith(
+        f"{evaluation.headline}\n{evaluation.colour.upper()}: {evaluation.sentence}\n"
+    )
+    assert str(evaluation).endswith(str(classes))
+
+
+@pytest.mark.parametrize("relative", [False, True])
+@pytest.mark.parametrize("confidence", [None, 0.9])
+def test_metrics_by_class_and_group_are_those_of_their_rows(rows, controller, relative, confidence):
+    proba, y = rows
+    loss, sets, groups = orisk.WeightedLoss([1, 2, 5]), controller.predict_set(proba), np.arange(N_ROWS) % 3
+    options = {"confidence": confidence, "relative": relative}
+    whole = orisk.metrics.relative_risk if relative else orisk.metrics.risk
+    by_group = orisk.metrics.by_group(y, sets, [f"g{k}" for k in groups], loss, **options)
+    assert (by_group.groups, by_group.rows.tolist()) == (["g0", "g1", "g2"], [80, 80, 80])
+    by_class = orisk.metrics.by_class(y, sets, loss, **options)
+    for k, label in enumerate(SCALE):
+        mine, of_class = groups == k, y == label
+        shown = by_group.to_pandas().iloc[k]
+        if confidence is None:
+            assert shown["risk"] == whole(y[mine], sets[mine], loss)
+            assert shown["coverage"] == orisk.metrics.coverage(y[mine], sets[mine])
+            assert shown["size"] == orisk.metrics.mean_size(sets[mine])
+            assert by_class.risk[k] == pytest.approx(whole(y[of_class], sets[of_class], loss))
+        else:
+            found = whole(y[mine], sets[mine], loss, confidence=confidence)
+            assert tuple(shown[["risk", "risk_low", "risk_high"]]) == tuple(found)
+    with pytest.raises(ValueError, match="groups must have one value for each of the 240 rows"):
+        orisk.metrics.by_group(y, sets, groups[:5], loss)
+
+
+@pytest.mark.parametrize("how", ["plain", "relative", "groups", "clusters", "weights", "another alpha"])
+def test_arrays_are_evaluated_as_files_are(rows, how, here):
+    proba, y = rows
+    columns = {"groups": np.arange(N_ROWS) % 2, "clusters": np.arange(N_ROWS) // 3}
+    columns["sample_weight"] = 1 + np.arange(N_ROWS) % 2 / 2
+    role = {"groups": "group", "clusters": "cluster", "weights": "weight"}.get(how)
+    name = "sample_weight" if how == "weights" else how
+    known = {name: columns[name]} if role else {}
+    frame = pd.DataFrame(proba, columns=["p0", "p1", "p2"]).assign(y=y, **known)
+    frame.to_csv("test.csv", index=False)
+    half = slice(0, N_ROWS // 2)
+    of_half = {key: values[half] for key, values in known.items()}
+    one = orisk.RiskController("divergence", 0.1, classes=SCALE, relative=how == "relative")
+    one.calibrate(proba[half], y[half], **of_half)
+    options = {"alpha": 0.2} if how == "another alpha" else {}
+    asked = {role: name} if role else {}
+    by_file = orisk.jobs.evaluate(one, "test.csv", scores="p0,p1,p2", label="y", **asked, **options)
+    found = orisk.jobs.evaluate_arrays(one, proba, y, **known, **options)
+    assert found.to_dict() == by_file.to_dict()
+    assert str(found) == str(by_file)
+
+
 def test_numbers_of_a_column_have_the_same_decimals(rows):
     found = orisk.compare(*rows, classes=SCALE, alphas=[0.1, 0.25], growths=["frontier"])
     [shown] = ET.fromstring(found._repr_html_()).iter("table")

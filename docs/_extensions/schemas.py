@@ -26,6 +26,7 @@ RESULTS = (
     "ordinalrisk.jobs.Predicted",
     "ordinalrisk.display.tables.Table",
     "ordinalrisk.metrics.ClassTable",
+    "ordinalrisk.metrics.GroupTable",
     "ordinalrisk.selection.choose_alpha.ExactAlpha",
     "ordinalrisk.selection.compare.Comparison",
     "ordinalrisk.selection.compare.Comparisons",

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalrisk.evaluation.class_table import ClassTable, class_table
+from ordinalrisk.evaluation.class_table import ClassTable, GroupTable, class_table, group_table
 from ordinalrisk.evaluation.counts import SetCounts, Tally
 from ordinalrisk.evaluation.estimates import CONFIDENCE, Estimate, Value
 from ordinalrisk.execution.fold import SERIAL, InMemory
@@ -25,6 +25,7 @@ from ordinalrisk.inputs.batch import Batch
 from ordinalrisk.inputs.device import to_host
 from ordinalrisk.inputs.labels import class_indices
 from ordinalrisk.inputs.row_index import require_same_rows
+from ordinalrisk.inputs.row_names import RowNames
 from ordinalrisk.losses.cost_table import CostTable
 from ordinalrisk.losses.kinds import as_loss
 from ordinalrisk.prediction.interval_set import IntervalSet
@@ -32,7 +33,9 @@ from ordinalrisk.prediction.interval_set import IntervalSet
 __all__ = [
     "ClassTable",
     "Estimate",
+    "GroupTable",
     "by_class",
+    "by_group",
     "centroid_histogram",
     "class_coverage",
     "class_risk",
@@ -202,7 +205,12 @@ def class_coverage(y: Any, sets: IntervalSet, *, confidence: float | None = None
 
 
 def class_risk(
-    y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float | None = None
+    y: Any,
+    sets: IntervalSet,
+    loss: Any = "coverage",
+    *,
+    confidence: float | None = None,
+    relative: bool = False,
 ) -> Value:
     r"""Compute the mean loss in each true class; NaN for a class without rows.
 
@@ -218,6 +226,9 @@ def class_risk(
         What a miss costs, as for :class:`~ordinalrisk.RiskController`.
     confidence : float, optional
         Return an :class:`Estimate` with a confidence interval of this confidence, such as 0.95.
+    relative : bool
+        Divide by the largest loss of the class. Compare this with ``alpha`` if the calibration has
+        ``relative=True``, else the mean loss.
 
     Returns
     -------
@@ -229,7 +240,7 @@ def class_risk(
     >>> class_risk([0, 1, 1], IntervalSet([0, 1, 2], [0, 2, 2], classes=[0, 1, 2]), "divergence")
     array([0.  , 0.25,  nan])
     """
-    return _tally(y, sets).class_risk(as_loss(to_host(loss)), confidence)
+    return _tally(y, sets).class_risk(as_loss(to_host(loss)), confidence, relative)
 
 
 def class_size(y: Any, sets: IntervalSet) -> NDArray[np.float64]:
@@ -258,7 +269,12 @@ def class_size(y: Any, sets: IntervalSet) -> NDArray[np.float64]:
 
 
 def by_class(
-    y: Any, sets: IntervalSet, loss: Any = "coverage", *, confidence: float | None = CONFIDENCE
+    y: Any,
+    sets: IntervalSet,
+    loss: Any = "coverage",
+    *,
+    confidence: float | None = CONFIDENCE,
+    relative: bool = False,
 ) -> ClassTable:
     r"""Tabulate the number of rows, coverage, mean loss and mean set size of each true class.
 
@@ -277,11 +293,13 @@ def by_class(
         What a miss costs, as for :class:`~ordinalrisk.RiskController`.
     confidence : float or None
         The confidence of the confidence intervals; None leaves them out.
+    relative : bool
+        As for :func:`class_risk`.
 
     Returns
     -------
     ClassTable
-        A table that notebooks show, with methods ``to_pandas`` and ``to_polars``.
+        A table, which ``print`` shows, with methods ``to_pandas`` and ``to_polars``.
 
     Examples
     --------
@@ -292,7 +310,60 @@ def by_class(
     1   mid     2       0.5  0.25   1.5
     2  high     0       NaN   NaN   NaN
     """
-    return class_table(_tally(y, sets), sets.classes, as_loss(to_host(loss)), confidence)
+    return class_table(_tally(y, sets), sets.classes, as_loss(to_host(loss)), confidence, relative)
+
+
+def by_group(
+    y: Any,
+    sets: IntervalSet,
+    groups: Any,
+    loss: Any = "coverage",
+    *,
+    confidence: float | None = CONFIDENCE,
+    relative: bool = False,
+) -> GroupTable:
+    r"""Tabulate the number of rows, coverage, mean loss and mean set size of each group.
+
+    The mean loss of group ``g`` is
+
+    .. math:: \frac{1}{n_g} \sum_{i : g_i = g} L_i, \qquad n_g = \#\{i : g_i = g\}.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The true labels.
+    sets : IntervalSet
+        The prediction sets, on the host or on a GPU.
+    groups : array-like of shape (n,)
+        The group of each row, as for :meth:`ordinalrisk.RiskController.calibrate`.
+    loss : IntervalLoss, str or table
+        What a miss costs, as for :class:`~ordinalrisk.RiskController`.
+    confidence : float or None
+        The confidence of the confidence intervals; None leaves them out.
+    relative : bool
+        Whether the loss is a share of what could be lost, as for :func:`relative_risk`. Compare this with
+        ``alpha`` if the calibration has ``relative=True``, else the mean loss.
+
+    Returns
+    -------
+    GroupTable
+        A table, which ``print`` shows, with methods ``to_pandas`` and ``to_polars``.
+
+    Examples
+    --------
+    >>> sets = IntervalSet([0, 1, 2], [0, 2, 2], classes=["low", "mid", "high"])
+    >>> print(by_group(["low", "mid", "mid"], sets, ["a", "a", "b"], "divergence", confidence=None))
+    group  rows  coverage  risk  size
+    a         2         1   0.0   1.5
+    b         1         0   0.5   1.0
+    """
+    label, sets = _on_host(y, sets)
+    require_same_rows(sets=sets, groups=groups)
+    names = RowNames("groups")
+    number = names.numbered(groups, len(sets))
+    rows = {name: np.flatnonzero(number == i) for i, name in enumerate(names.known)}
+    tallies = {name: _counted(label[mine], sets[mine]) for name, mine in rows.items()}
+    return group_table(tallies, as_loss(to_host(loss)), confidence, relative)
 
 
 def mean_size(sets: IntervalSet, *, confidence: float | None = None) -> Value:

@@ -70,7 +70,13 @@ def stratum_name(guarantee: Guarantee) -> tuple[str, ...]:
 
 
 def short(text: str, width: int = 24) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
+    """Shorten a name in its middle, because many names differ only at their end.
+
+    >>> short("deductible 1000", 12), short("deductible 500", 12)
+    ('deducti…1000', 'deducti… 500')
+    """
+    end = width // 3
+    return text if len(text) <= width else f"{text[: width - end - 1]}…{text[-end:]}"
 
 
 def print_sentences(console: Console, sentences: Iterable[str]) -> None:

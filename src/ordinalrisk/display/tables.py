@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ordinalrisk.display import html_pieces as html
+from ordinalrisk.display.text_table import TextTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +56,7 @@ ColumnsByName = Mapping[str, Any]
 
 
 class Table(ABC):
-    """A result that shows as a table in notebooks, and converts to data frames.
+    """A result that prints as a table, shows as one in notebooks, and converts to data frames.
 
     Labels that are text are ordered categories, in the order of the classes; a number stays a number.
     """
@@ -107,6 +108,9 @@ class Table(ABC):
         ['class', 'target', 'coverage', 'weight']
         """
         return polars_frame(self._columns())
+
+    def __str__(self) -> str:
+        return "\n".join(filter(None, (text_table(self._columns()), self._words())))
 
     def _repr_html_(self) -> str:
         parts = html.heading(type(self).__name__, html.text(self._heading()) if self._heading() else "")
@@ -164,12 +168,27 @@ def html_table(columns: ColumnsByName) -> str:
     shown = {name: _first_values(column) for name, column in columns.items()}
     numbers = [at for at, values in enumerate(shown.values()) if any(map(_is_number, values))]
     cells = [
-        [html.cell(text, html.NUMBER if at in numbers else html.CELL) for text in _numbers_as_text(values)]
+        [html.cell(text, html.NUMBER if at in numbers else html.CELL) for text in _as_text(values, _escaped)]
         for at, values in enumerate(shown.values())
     ]
     rows = [html.row(*row) for row in zip(*cells, strict=True)]
     header = [html.text(name) for name in columns]
     return html.table(header, rows, numbers) + html.more(_length(columns) - len(rows))
+
+
+def text_table(columns: ColumnsByName) -> str:
+    """Return the first rows of columns as padded text.
+
+    >>> label = LabelColumn(np.arange(2), np.array(["low", "high"]))
+    >>> print(text_table({"label": label, "risk": [0.5, 0.25]}))
+    label  risk
+    low    0.50
+    high   0.25
+    """
+    cells = [_as_text(_first_values(column), str) for column in columns.values()]
+    table = TextTable("", tuple(columns), [*zip(*cells, strict=True)])
+    n_more = _length(columns) - len(table.rows)
+    return table.text() + (f"\n... {n_more:,} more" if n_more > 0 else "")
 
 
 def _length(columns: ColumnsByName) -> int:
@@ -189,21 +208,25 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _numbers_as_text(values: list[Any]) -> list[str]:
-    """Write the values of a column, numbers with the same decimals, at most four."""
+def _as_text(values: list[Any], written: Callable[[str], str]) -> list[str]:
+    """Write the values of a column: numbers with the same decimals, at most four, names as ``written``."""
     fractions = [value for value in values if isinstance(value, float) and math.isfinite(value)]
     rounded = [f"{value:.{_DECIMALS}f}".rstrip("0").partition(".")[2] for value in fractions]
     decimals = max(map(len, rounded), default=0)
     are_tiny = any(0 < abs(value) < 10**-_DECIMALS for value in fractions)
     number = ".3g" if are_tiny else f",.{decimals}f"
-    return [_text(value, number) for value in values]
+    return [_text(value, number, written) for value in values]
 
 
-def _text(value: Any, number: str) -> str:
+def _text(value: Any, number: str, written: Callable[[str], str]) -> str:
     if value is None or value != value:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
         return f"{value:,}" if isinstance(value, int) else f"{value:{number}}"
-    return html.text(str(value), html.LONGEST_NAME)
+    return written(str(value))
+
+
+def _escaped(name: str) -> str:
+    return html.text(name, html.LONGEST_NAME)

@@ -189,7 +189,7 @@ class _Promised:
 
     def __init__(self, tally: Tally, guarantee: Guarantee, costs: CostTable) -> None:
         self.one_cost = costs.one_cost
-        self._of_all = tally.coverage(CONFIDENCE).low
+        self._of_all = float(tally.coverage(CONFIDENCE).low)
         self._guarantee = guarantee
         self._bound = costs.bound if guarantee.measure is None else Fraction(1)
         self._alphas: dict[Any, Fraction] = {}

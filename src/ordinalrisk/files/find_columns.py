@@ -103,12 +103,14 @@ class ColumnFinder:
         """
         asked = self._asked
         roles = self._roles({} if saved is None else saved.to_dict(), needs)
-        for role in needs:
-            if role not in roles:
-                raise ValueError(
-                    f"The calibration was made with {role}s, but not from a file; name their column with "
-                    f"`{role}`."
-                )
+        if missing := [role for role in needs if role not in roles]:
+            made = " and ".join(f"{role}s" for role in missing)
+            options = " and ".join(f"`{role}`" for role in missing)
+            too = ", and that of the label with `label`" if with_label and not self._has_label(saved) else ""
+            raise ValueError(
+                f"The calibration was made with {made}, but not from a file; name their "
+                f"column{'s' * (len(missing) > 1)} with {options}{too}."
+            )
         label, logits, rescale = asked.label, asked.logits, asked.rescale
         if saved is not None:
             label = label or saved.label
@@ -180,7 +182,7 @@ class ColumnFinder:
 
     def _label(self, asked: str | None, others: Collection[str]) -> str:
         if asked is None:
-            named = [name for name in self._names if name.lower() in LABEL_NAMES and name not in others]
+            named = self._like_labels(others)
             if len(named) != 1:
                 raise self._error(
                     f"can't tell which column holds the label (there are {listing(self._names)}); name it "
@@ -192,6 +194,13 @@ class ColumnFinder:
         if pa.types.is_nested(kind := self._source.schema.field(asked).type):
             raise self._error(f"column {asked!r} holds {kind}, not labels; choose another `label`.")
         return asked
+
+    def _like_labels(self, others: Collection[str]) -> list[str]:
+        return [name for name in self._names if name.lower() in LABEL_NAMES and name not in others]
+
+    def _has_label(self, saved: ScoreColumns | None) -> bool:
+        """Return whether the column of the label is named, or can be guessed."""
+        return self._asked.label is not None or saved is not None or len(self._like_labels(())) == 1
 
     def _are_logits(self, scores: Sequence[str], asked: bool | None) -> bool:
         if asked is None and all(name.lower().startswith("logit") for name in scores):

@@ -9,8 +9,19 @@ from ordinalrisk.jobs.calibration_job import calibrate as calibrate
 from ordinalrisk.jobs.decision_writer import Decided as Decided
 from ordinalrisk.jobs.evaluation_job import FileEvaluation as FileEvaluation
 from ordinalrisk.jobs.evaluation_job import evaluate as evaluate
+from ordinalrisk.jobs.evaluation_job import evaluate_arrays as evaluate_arrays
 from ordinalrisk.jobs.prediction_job import predict as predict
 from ordinalrisk.jobs.triage_job import decide as decide
 from ordinalrisk.jobs.triage_job import triage as triage
 
-__all__ = ["Decided", "FileEvaluation", "Predicted", "calibrate", "decide", "evaluate", "predict", "triage"]
+__all__ = [
+    "Decided",
+    "FileEvaluation",
+    "Predicted",
+    "calibrate",
+    "decide",
+    "evaluate",
+    "evaluate_arrays",
+    "predict",
+    "triage",
+]

@@ -12,7 +12,7 @@ from ordinalrisk import __version__
 from ordinalrisk.calibration.fingerprint import DataFingerprint
 from ordinalrisk.calibration.guarantees import Guarantee
 from ordinalrisk.calibration.score_counts import ScoreCounts, difference_of
-from ordinalrisk.controller import RiskController
+from ordinalrisk.controller import RiskController, require_calibrated
 from ordinalrisk.display.tables import ColumnsByName, Table
 from ordinalrisk.evaluation.class_table import ClassTable, class_table
 from ordinalrisk.evaluation.estimates import CONFIDENCE
@@ -20,12 +20,15 @@ from ordinalrisk.evaluation.far_off import FarOff
 from ordinalrisk.evaluation.outcomes import Evaluation, Outcomes
 from ordinalrisk.evaluation.verdict import StratumRisk, Verdict
 from ordinalrisk.files.find_columns import AskedColumns, Note
-from ordinalrisk.inputs.batch import SummaryGroup
-from ordinalrisk.inputs.labels import as_classes
+from ordinalrisk.inputs.arrays import to_numpy
+from ordinalrisk.inputs.batch import Batch, SummaryGroup
+from ordinalrisk.inputs.labels import as_classes, class_indices
 from ordinalrisk.inputs.numbers import decimal_text
+from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.jobs.score_files import Paths, Progress, Reading, as_calibrated, at_risk
 from ordinalrisk.losses.kinds import IntervalLoss
-from ordinalrisk.prediction.predictor import Predictor, warn_of_uncertified
+from ordinalrisk.prediction.predictor import Predictor, require_columns, warn_of_uncertified
+from ordinalrisk.recalibration.applying import recalibrated
 from ordinalrisk.report.facts import measured
 from ordinalrisk.report.headline import headline
 from ordinalrisk.report.inline import evaluation_html
@@ -107,10 +110,15 @@ class FileEvaluation(Table):
 
     @cached_property
     def by_class(self) -> ClassTable:
-        return class_table(self.found.tally, as_classes(self.classes), self.loss, CONFIDENCE)
+        relative = self.guarantee.measure is not None
+        return class_table(self.found.tally, as_classes(self.classes), self.loss, CONFIDENCE, relative)
 
     def _columns(self) -> ColumnsByName:
         return self.by_class._columns()
+
+    def __str__(self) -> str:
+        light = f"{self.colour.upper()}: {self.sentence}"
+        return "\n".join([self.headline, light, *filter(None, [self.drift]), "", str(self.by_class)])
 
     def _repr_html_(self) -> str:
         return evaluation_html(
@@ -257,21 +265,86 @@ def evaluate(
     reading = Reading(input_format, dask, note, progress, delimiter, decimal, sheet)
     with as_calibrated(controller, paths, asked, reading, labelled=True, by_cluster=True) as files:
         controller = at_risk(controller, alpha)
-        calibration = controller.calibration_
         with files.executor() as executor:
             if random_state is not None:
                 files.number_rows(executor)
-            predictor = Predictor.of(controller.spec, calibration)
-            no_rows = SummaryGroup(
-                outcomes=Outcomes([predictor], random_state=random_state),
-                fingerprint=DataFingerprint(at_most=calibration.strata.n_rows),
-                scores=ScoreCounts(),
-            )
-            rows = executor.fold(files.parts, no_rows)
-    outcomes, guarantee = rows.outcomes, controller.guarantee()
-    files.require_rows(outcomes.n_rows)
+            rows = executor.fold(files.parts, _no_rows(controller, random_state))
+    files.require_rows(rows.outcomes.n_rows)
+    return _evaluation(controller, rows, files.classes)
+
+
+def evaluate_arrays(
+    controller: RiskController,
+    proba: Any,
+    y: Any,
+    *,
+    alpha: Any = None,
+    groups: Any = None,
+    clusters: Any = None,
+    sample_weight: Any = None,
+    random_state: int | None = None,
+    unseen_groups: str = "error",
+) -> FileEvaluation:
+    """Compare the loss on arrays with known labels with what was guaranteed, as :func:`evaluate`.
+
+    Parameters
+    ----------
+    controller : RiskController
+        Calibrated.
+    proba : array-like of shape (n, K)
+        Class probabilities, as for :meth:`ordinalrisk.RiskController.predict_set`, on the host.
+    y : array-like of shape (n,)
+        The true labels, of the controller's classes.
+    alpha : number or mapping, optional
+        Another risk than the one calibrated for.
+    groups, clusters, sample_weight : array-like of shape (n,), optional
+        Those that the calibration was made with, as for :meth:`ordinalrisk.RiskController.calibrate`.
+    random_state : int, optional
+        For a randomized calibration: equal seeds give equal sets.
+    unseen_groups : {"error", "full"}
+        As for :meth:`ordinalrisk.RiskController.predict_set`.
+
+    Returns
+    -------
+    FileEvaluation
+        The numbers and the verdict.
+
+    Examples
+    --------
+    >>> import ordinalrisk as orisk
+    >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 20
+    >>> controller = orisk.RiskController(alpha=0.1).calibrate(proba, [0, 1, 1] * 20)
+    >>> found = orisk.jobs.evaluate_arrays(controller, [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]] * 50, [0, 2] * 50)
+    >>> found.colour, found.n_rows
+    ('green', 100)
+    """
+    require_same_rows(proba=proba, y=y, groups=groups, clusters=clusters, sample_weight=sample_weight)
+    require_calibrated(controller)
+    controller = at_risk(controller, alpha)
+    matrix, classes = recalibrated(to_numpy(proba, "proba"), controller.recalibration), controller.classes_
+    require_columns(proba, matrix.shape[1], classes)
+    labels = class_indices(to_numpy(y, "y"), classes, len(matrix))
+    rows = _no_rows(controller, random_state, unseen_groups)
+    rows.add(Batch(matrix, labels, groups, clusters, sample_weight))
+    return _evaluation(controller, rows, classes.tolist())
+
+
+def _no_rows(
+    controller: RiskController, random_state: int | None, unseen_groups: str = "error"
+) -> SummaryGroup:
+    calibration = controller.calibration_
+    predictor = Predictor.of(controller.spec, calibration)
+    return SummaryGroup(
+        outcomes=Outcomes([predictor], random_state=random_state, unseen_groups=unseen_groups),
+        fingerprint=DataFingerprint(at_most=calibration.strata.n_rows),
+        scores=ScoreCounts(),
+    )
+
+
+def _evaluation(controller: RiskController, rows: Any, classes: list[Any]) -> FileEvaluation:
+    calibration, outcomes, guarantee = controller.calibration_, rows.outcomes, controller.guarantee()
     warn_of_uncertified(outcomes.n_uncertified, outcomes.n_rows)
     calibrated_on = rows.fingerprint.hexdigest() == calibration.data_blake3
     [evaluation] = outcomes.finish(calibration, [guarantee], calibrated_on=calibrated_on)
     drift = difference_of(calibration, rows.scores.counts)
-    return FileEvaluation(guarantee, evaluation, controller.loss, files.classes, drift)
+    return FileEvaluation(guarantee, evaluation, controller.loss, classes, drift)
