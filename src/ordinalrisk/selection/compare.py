@@ -200,8 +200,9 @@ def compare(
 def ranked(comparisons: Iterable[Comparison]) -> Comparisons:
     """Sort the comparisons of each loss and ``alpha`` by mean set size, smallest first.
 
-    Losses and alphas keep the order in which they first occur. If the confidence intervals of two sizes
-    overlap, the data do not show which is smaller. Calibrate on other rows than these, as the example of
+    Losses and alphas keep the order in which they first occur. Each confidence interval is that of one size
+    by itself. Sizes that are compared on the same rows depend on each other, so intervals that overlap do not
+    say whether two rules differ; there is no interval of the difference. Calibrate on other rows than these, as the example of
     :func:`ordinalrisk.compare` shows.
 
     Parameters
