@@ -134,11 +134,11 @@ def assert_same_evaluation(cluster, saved, name, table, *options, report=True):
     assert document("one.json") == document("many.json")
     if report:
         options = [each for each in options if each not in ("--alpha", "0.2")]
-        alone = succeeds("report", saved, one, "-o", "one.html", *options)
-        together = succeeds("report", saved, many, "-o", "many.html", *options, "--cluster", cluster)
+        alone = succeeds("report", saved, one, "-o", "page_one.html", *options)
+        together = succeeds("report", saved, many, "-o", "page_many.html", *options, "--cluster", cluster)
         assert told(alone, "Wrote") == told(together, "Wrote")
         without = "data_blake3", "file", "bytes", "calibrated_on"
-        assert document("one.json", *without) == document("many.json", *without)
+        assert document("page_one.json", *without) == document("page_many.json", *without)
 
 
 @FORMATS

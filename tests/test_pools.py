@@ -295,7 +295,9 @@ def test_a_warning_names_the_classes_their_rows_and_the_remedies():
     )
     pooled = by_class(0.1, pool_classes=True).calibrate(proba, y)
     words = " ".join(str(pooled.guarantee()).split())
-    assert words.startswith("For each of 2 pools of true classes, the expected loss of a new row is at most")
+    assert words.startswith(
+        "For each of 2 pools of true classes, the expected loss of a new row is, on average"
+    )
     assert "share a threshold, and the guarantee is for their rows together: 1, 2, 3." in words
     with pytest.warns(UserWarning, match="too few rows") as caught:
         by_class(0.01, pool_classes=True).calibrate(proba, y)

@@ -201,7 +201,7 @@ def test_the_start_is_the_calibration_itself(setting):
     )
     guarantee = controller.guarantee()
     assert stop["guarantee"] == " ".join(str(guarantee).split())
-    assert stop["guarantee"].startswith(stop["lead"][:-1] + ", if ")
+    assert stop["guarantee"].startswith(stop["lead"][:-1] + ", provided that ")
     for facts, threshold in zip(found["promise"]["strata"], controller.thresholds_, strict=False):
         assert float.fromhex(facts["threshold"]["hex"]) == float(facts["threshold"]["decimal"]) == threshold
     one = found["calibration"]["threshold"]

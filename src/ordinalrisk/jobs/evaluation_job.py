@@ -343,7 +343,7 @@ def _no_rows(
 
 def _evaluation(controller: RiskController, rows: Any, classes: list[Any]) -> FileEvaluation:
     calibration, outcomes, guarantee = controller.calibration_, rows.outcomes, controller.guarantee()
-    warn_of_uncertified(outcomes.n_uncertified, outcomes.n_rows)
+    warn_of_uncertified(outcomes.n_uncertified, outcomes.n_rows, stacklevel=4)
     calibrated_on = rows.fingerprint.hexdigest() == calibration.data_blake3
     [evaluation] = outcomes.finish(calibration, [guarantee], calibrated_on=calibrated_on)
     drift = difference_of(calibration, rows.scores.counts)
