@@ -848,6 +848,8 @@ def test_headlines_of_other_promises(draw):
     assert words(columns={"groups": sites}) == f"In each of 2 groups, at most {missed}."
     assert words(condition_on="label") == f"For each true class, at most {missed}."
     assert words(delta=0.05) == f"With 95 % confidence, at most {missed}."
+    each = "In each of 2 groups separately, with 95 % confidence"
+    assert words(delta=0.05, columns={"groups": sites}) == f"{each}, at most {missed}."
     assert words(columns={"clusters": patients}) == f"At most {missed}, on average over clusters."
     assert words(columns={"class_ratios": [1, 1, 2]}) == f"At most {missed} in the new population."
     assert (
