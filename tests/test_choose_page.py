@@ -11,7 +11,9 @@ import ordinalrisk as orisk
 PAGE = ROOT / "docs" / "choose.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 CODE = "\n".join(blocks(PAGE, "python"))
-LOSSES = {name: getattr(orisk, name).measure for name in orisk.__all__ if name.endswith("Loss")}
+TABLE = [[0, 1], [1, 0]]
+KINDS = {name: getattr(orisk, name) for name in orisk.__all__ if name.endswith("Loss")}
+LOSSES = {name: (kind(TABLE) if name == "CostTableLoss" else kind()).measure for name, kind in KINDS.items()}
 
 
 def test_there_are_options_and_losses_to_look_for():
