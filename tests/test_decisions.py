@@ -255,7 +255,7 @@ def test_it_can_be_shown_copied_and_not_changed():
     assert "<b>wait" not in decisions._repr_html_()
     assert "&lt;b&gt;wait" in decisions._repr_html_()
     for again in (copy.deepcopy(decisions), pickle.loads(pickle.dumps(decisions))):
-        assert repr(again) == repr(decisions)
+        assert str(again) == repr(again) == repr(decisions)
     with pytest.raises(ValueError, match="read-only"):
         decisions.action_index[0] = 1
     with pytest.raises(AttributeError):

@@ -160,3 +160,5 @@ class Decisions(Table):
         if len(self) > _ROWS_SHOWN:
             lines.append(f"  ... {len(self) - _ROWS_SHOWN:,} more")
         return "\n".join(lines)
+
+    __str__ = __repr__

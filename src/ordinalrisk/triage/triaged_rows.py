@@ -178,3 +178,5 @@ class TriagedRows(Table):
             f"TriagedRows of {len(self):,} rows, {len(self.classes):,} classes: {n_accepted:,} accepted, "
             f"{len(self) - n_accepted:,} referred"
         )
+
+    __str__ = __repr__
