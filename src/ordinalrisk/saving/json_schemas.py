@@ -10,6 +10,7 @@ from msgspec.structs import fields
 
 from ordinalrisk.saving.calibration_document import CalibrationDocument
 from ordinalrisk.saving.document_with_digests import Document, JsonObject
+from ordinalrisk.saving.joint_file import JointDocument
 from ordinalrisk.saving.run_documents import DriftDocument, MonitorDocument, OnlineDocument
 from ordinalrisk.saving.shared_fields import Digest, about
 
@@ -18,6 +19,7 @@ KINDS: dict[str, type[Document]] = {
     "online": OnlineDocument,
     "monitor": MonitorDocument,
     "drift": DriftDocument,
+    "joint": JointDocument,
 }
 _DIGESTS = "The SHA-256 of each field: of its JSON with sorted keys, no spaces and only ASCII."
 _VERSION = "The version of ordinalrisk that wrote the file. It decides nothing."
