@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ordinalrisk import datasets, jobs, metrics, plots, probabilities, report, shift, splitting
     from ordinalrisk.calibration.warning_category import CalibrationWarning, TooFewRowsWarning
-    from ordinalrisk.composition.joint_controller import JointController
     from ordinalrisk.controller import RiskController
     from ordinalrisk.curves.risk_curve import RiskCurve
     from ordinalrisk.estimator import OrdinalRiskClassifier
     from ordinalrisk.growth.rules import *  # noqa: F403
+    from ordinalrisk.joint_controller import JointController
     from ordinalrisk.losses.kinds import *  # noqa: F403
     from ordinalrisk.prediction.interval_set import IntervalSet
     from ordinalrisk.recalibration.recalibrator import Recalibrator
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _HOME = {
     "CalibrationWarning": "calibration.warning_category",
     "IntervalSet": "prediction.interval_set",
-    "JointController": "composition.joint_controller",
+    "JointController": "joint_controller",
     "OnlineRiskController": "sequential.online",
     "OrdinalRiskClassifier": "estimator",
     "Recalibrator": "recalibration.recalibrator",

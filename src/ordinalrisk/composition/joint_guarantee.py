@@ -96,8 +96,13 @@ def _hold_at_once(parts: Sequence[Part]) -> bool:
 
 
 def _same_levels(one: Part, other: Part) -> bool:
+    """Return whether the sets of both are the same at each threshold."""
     mine, its = one.calibration.costs.gains, other.calibration.costs.gains
-    alike = all(np.array_equal(getattr(mine, name), getattr(its, name)) for name in ("left", "right"))
+    tables = ("left", "right", "mode_weights", "has_price")
+    alike = all(np.array_equal(getattr(mine, name), getattr(its, name)) for name in tables)
     return (
-        alike and np.array_equal(mine.mode_weights, its.mode_weights) and one.spec.growth == other.spec.growth
+        alike
+        and mine.bound == its.bound
+        and one.spec.growth == other.spec.growth
+        and one.calibration.recalibration == other.calibration.recalibration
     )

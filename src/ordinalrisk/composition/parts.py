@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 
 from ordinalrisk.calibration.result import Calibration
 from ordinalrisk.calibration.spec import Spec
+from ordinalrisk.display.text_table import listed
 from ordinalrisk.inputs.arrays import to_numpy
+from ordinalrisk.inputs.batch import Batch
 from ordinalrisk.prediction.predictor import Predictor
 from ordinalrisk.recalibration.elementary import namespace
 
@@ -28,16 +30,51 @@ class Part:
     calibration: Calibration
     partition: str | None = None  # the column of groups that have thresholds of their own
 
-    @property
+    @cached_property
     def predictor(self) -> Predictor:
         return Predictor.of(self.spec, self.calibration)
 
     @property
     def full_name(self) -> str:
-        return self.name if not self.partition else f"{self.name}, by {self.partition}"
+        named = self.partition and self.partition != self.name
+        return f"{self.name}, by {self.partition}" if named else self.name
+
+    @property
+    def weighs_rows(self) -> bool:
+        return self.calibration.shift == "covariates"
 
     def groups_of(self, groups: Groups) -> Any:
         return None if self.partition is None else groups[self.partition]
+
+    def taken(self, unseen_groups: str, random_state: Any) -> dict[str, Any]:
+        """Return the options of predictions that this guarantee takes."""
+        return {
+            "unseen_groups": unseen_groups,
+            "random_state": random_state if self.spec.randomize else None,
+        }
+
+    def batch_of(self, batch: Batch) -> Batch:
+        """Return the rows with the options that this guarantee takes."""
+        return replace(
+            batch,
+            groups=self.groups_of(batch.partitions),
+            sample_weight=batch.sample_weight if self.weighs_rows else None,
+            clusters=batch.clusters if self.calibration.unit == "cluster" else None,
+        )
+
+
+def require_joinable(parts: Sequence[Part]) -> None:
+    """Raise an error unless the parts have distinct names and the same classes."""
+    names = [part.full_name for part in parts]
+    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+        raise ValueError(f"Two guarantees are called {twice[0]!r}; give them different names.")
+    first, classes = parts[0], parts[0].calibration.classes.tolist()
+    for part in parts:
+        if (own := part.calibration.classes.tolist()) != classes:
+            raise ValueError(
+                f"{first.full_name!r} has the classes {listed(map(repr, classes))}, but {part.full_name!r} "
+                f"has {listed(map(repr, own))}; joint sets need the same classes in the same order."
+            )
 
 
 def partitions_of(groups: Any) -> Groups:
@@ -58,16 +95,17 @@ def partitions_of(groups: Any) -> Groups:
     return named
 
 
-def require_partitions(groups: Groups, wanted: Sequence[str]) -> None:
+def require_partitions(groups: Groups, partitions: Sequence[str | None]) -> None:
     """Raise an error unless the columns of groups are those of the calibration."""
+    wanted = [*dict.fromkeys(name for name in partitions if name is not None)]
     if {*groups} == {*wanted}:
         return
-    given = f"got {_listed([*groups])}" if groups else "got none"
-    needed = f"needs groups for {_listed(wanted)}" if wanted else "was made without groups"
+    given = f"got {_columns([*groups])}" if groups else "got none"
+    needed = f"needs groups for {_columns(wanted)}" if wanted else "was made without groups"
     raise ValueError(f"The calibration {needed}; {given}.")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _columns(names: Sequence[str]) -> str:
     return ", ".join(repr(name) if name else "one column" for name in names)
 
 
@@ -76,6 +114,10 @@ def joint_ends(
 ) -> tuple[Any, Any]:
     """Return the ends of the joint sets: each end as far out as the guarantees that control it need.
 
+    The ends can only cross if sets with a side start at different labels; they then change places, which
+    moves each further out.
+
+    >>> import numpy as np
     >>> sides, ends = ("upper", "lower"), [(np.array([0]), np.array([2])), (np.array([1]), np.array([4]))]
     >>> joint_ends(sides, ends, 5)
     (array([1]), array([2]))
@@ -85,4 +127,4 @@ def joint_ends(
     upper = [high for side, (_, high) in zip(sides, ends, strict=True) if side != "lower"]
     first = reduce(xp.minimum, lower) if lower else ends[0][0] * 0
     last = reduce(xp.maximum, upper) if upper else ends[0][1] * 0 + (n_classes - 1)
-    return first, last
+    return xp.minimum(first, last), xp.maximum(first, last)

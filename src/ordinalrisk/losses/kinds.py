@@ -428,6 +428,19 @@ def as_loss(loss: Any) -> IntervalLoss:
     return CostTableLoss(loss)
 
 
+def of_side(loss: IntervalLoss, side: str | None, n_classes: int) -> IntervalLoss:
+    """Return the loss of sets on one side of the truth; the same loss if there is no side.
+
+    >>> of_side(WeightedLoss(), "upper", 3).cost_table(3)
+    array([[0., 0., 0.],
+           [1., 0., 0.],
+           [1., 1., 0.]])
+    """
+    if side is None:
+        return loss
+    return CostTableLoss(CostTable.of(loss, n_classes).of_side(side).exact, normalize=False)
+
+
 def loss_from_dict(description: dict[str, Any]) -> IntervalLoss:
     """Return the loss that :meth:`IntervalLoss.to_dict` described."""
     loss = LOSSES[description["kind"]]

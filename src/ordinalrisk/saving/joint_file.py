@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from ordinalrisk.composition.parts import Part
+from ordinalrisk.composition.parts import Part, require_joinable
+from ordinalrisk.files.places import located
 from ordinalrisk.saving import calibration_file
 from ordinalrisk.saving.calibration_document import CalibrationDocument
 from ordinalrisk.saving.document_with_digests import Document, FilePath, JsonObject, naming, require
@@ -51,13 +53,17 @@ def read(path: FilePath, key: FilePath | None = None) -> list[Part]:
         spec, calibration = calibration_file.loaded(saved.calibration, path, f"parts[{number}].")
         parts.append(Part(saved.name, spec, calibration, saved.partition))
     with naming(path, "parts"):
-        first: Any = parts[0].calibration
-        names = [part.full_name for part in parts]
-        require(len({*names}) == len(names), "must have distinct names")
+        require_joinable(parts)
         for part in parts:
-            own = part.calibration
-            require(own.classes.tolist() == first.classes.tolist(), "must have the same classes")
-            require(
-                (part.partition is None) == (own.strata.groups is None), "must name the columns of groups"
-            )
+            grouped = part.calibration.strata.groups is not None
+            require((part.partition is not None) == grouped, "must name the columns of groups")
     return parts
+
+
+def is_joint(path: FilePath) -> bool:
+    """Return whether a file is a joint calibration; False for what can't be read."""
+    try:
+        document = json.loads(located(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and document.get("format") == JointDocument.name

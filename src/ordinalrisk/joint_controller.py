@@ -9,17 +9,18 @@ from dataclasses import dataclass, fields
 from os import PathLike
 from typing import Any
 
-import numpy as np
-
+from ordinalrisk.calibration.row_thresholds import Thresholds
 from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.composition.joint_guarantee import JointGuarantee, joint_guarantee
+from ordinalrisk.composition.joint_sets import joined, sizes_without
 from ordinalrisk.composition.parts import (
+    Groups,
     Part,
-    joint_ends,
     partitions_of,
+    require_joinable,
     require_partitions,
 )
-from ordinalrisk.controller import RiskController, require_controller
+from ordinalrisk.controller import RiskController, require_calibrated, require_controller
 from ordinalrisk.display.tables import ColumnsByName, Table
 from ordinalrisk.inputs.arrays import is_dask
 from ordinalrisk.inputs.caller import level_of_caller
@@ -70,7 +71,7 @@ class JointController:
     classes_ : array
         The labels in order.
     n_rows_ : int
-        The number of calibration rows.
+        The number of calibration rows; if these differ, of the guarantee with the fewest.
 
     Notes
     -----
@@ -109,8 +110,43 @@ class JointController:
 
     @classmethod
     def of(cls, parts: Sequence[Part]) -> JointController:
-        """Return a controller with calibrations that were made for the same rows."""
+        """Return the controller of calibrated guarantees."""
         return cls({part.name: RiskController.of(part.spec, part.calibration) for part in parts})._use(parts)
+
+    @classmethod
+    def join(cls, controllers: Mapping[str, RiskController] | Sequence[RiskController]) -> JointController:
+        """Join controllers that are calibrated already, on the same rows or on others of the same population.
+
+        Parameters
+        ----------
+        controllers : mapping or sequence of RiskController
+            Calibrated, with the same classes. A calibration with groups takes its groups from the column
+            that it was calibrated with; if it was calibrated on arrays, from the one with its own name.
+
+        Returns
+        -------
+        JointController
+            The calibrated controller; each guarantee is kept.
+
+        Examples
+        --------
+        >>> proba, y = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 20, [0, 1, 2] * 20
+        >>> hospital, sex = ["A", "B", "B"] * 20, ["f", "m"] * 30
+        >>> by_hospital = RiskController(alpha=0.1).calibrate(proba, y, groups=hospital)
+        >>> by_sex = RiskController(alpha=0.1).calibrate(proba, y, groups=sex)
+        >>> joint = JointController.join({"hospital": by_hospital, "sex": by_sex})
+        >>> joint.predict_set([[0.5, 0.4, 0.1]], groups={"hospital": ["A"], "sex": ["m"]})
+        IntervalSet of 1 rows, 3 classes, mean size 1
+          0  0
+        """
+        parts = []
+        for name, controller in _named(controllers).items():
+            require_calibrated(controller)
+            columns, grouped = controller.columns_, controller.calibration_.strata.groups is not None
+            of_file = None if columns is None else columns.group
+            partition = (of_file or name) if grouped else None
+            parts.append(Part(name, controller.spec, controller.calibration_, partition))
+        return cls.of(parts)
 
     def calibrate(
         self,
@@ -142,16 +178,14 @@ class JointController:
 
         Examples
         --------
-        >>> proba, y = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 20, [0, 1, 1] * 20
+        >>> proba, y = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 20, [0, 1, 2] * 20
         >>> groups = {"hospital": ["A", "B", "B"] * 20, "sex": ["f", "m"] * 30}
         >>> joint = JointController([RiskController(alpha=0.1)]).calibrate(proba, y, groups=groups)
         >>> [*joint.parts_]
         ['1, by hospital', '1, by sex']
         """
         if is_dask(proba):
-            raise ValueError(
-                "A JointController needs arrays in memory, not dask collections; compute them first."
-            )
+            raise ValueError(_IN_MEMORY)
         partitions = partitions_of(groups)
         require_same_rows(proba=proba, y=y, **partitions)
         others = {"clusters": clusters, "sample_weight": sample_weight, "class_ratios": class_ratios}
@@ -194,14 +228,14 @@ class JointController:
         Examples
         --------
         >>> proba, y = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 20, [0, 1, 1] * 20
-        >>> both = JointController([RiskController(alpha=0.1), RiskController("divergence", alpha=0.01)])
+        >>> both = JointController([RiskController(alpha=0.1), RiskController("divergence", alpha=0.05)])
         >>> both.calibrate(proba, y).predict_set([[0.5, 0.4, 0.1]])
-        IntervalSet of 1 row, 3 classes, mean size 2
+        IntervalSet of 1 rows, 3 classes, mean size 2
           0  0..1
         """
         options = {"unseen_groups": unseen_groups, "sample_weight": sample_weight}
         options |= {"random_state": random_state, "point_labels": point_labels}
-        return self._joined(self._sets(proba, groups, **options))
+        return joined(self._parts, self._sets(proba, groups, **options))
 
     def guarantee(self) -> JointGuarantee:
         """Return what is guaranteed for new rows; ``print`` gives it in words.
@@ -242,13 +276,15 @@ class JointController:
         >>> both.calibrate(proba, y).binding(proba).to_pandas()["guarantee"].tolist()
         ['misses', 'far']
         """
-        every = self._sets(proba, groups, **options)
-        size = to_host(self._joined(every).size)
-        binds = []
-        for left_out in range(len(every)):
-            rest = [each for number, each in enumerate(every) if number != left_out]
-            without = to_host(self._joined(rest, left_out).size) if rest else np.ones(len(size), np.int64)
-            binds.append(float((without < size).mean()))
+        given = {"unseen_groups": "error", "sample_weight": None, "random_state": None, "point_labels": None}
+        if unknown := [name for name in options if name not in given]:
+            raise TypeError(f"binding() got an unexpected keyword argument {unknown[0]!r}")
+        every = self._sets(proba, groups, **given | options)
+        size = to_host(joined(self._parts, every).size)
+        binds = [
+            float((to_host(sizes_without(self._parts, every, number)) < size).mean())
+            for number in range(len(every))
+        ]
         alone = [float(to_host(each.size).mean()) for each in every]
         return Binding([*self.parts_], alone, binds, float(size.mean()))
 
@@ -304,40 +340,42 @@ class JointController:
         return cls.of(joint_file.read(path, key))
 
     def _use(self, parts: Sequence[Part]) -> JointController:
+        require_joinable(parts)
         self._parts = tuple(parts)
         self.parts_ = {part.full_name: RiskController.of(part.spec, part.calibration) for part in parts}
-        first = parts[0].calibration
-        self.classes_, self.n_rows_ = first.classes, first.strata.n_rows
+        self.classes_ = parts[0].calibration.classes
+        self.n_rows_ = min(part.calibration.strata.n_rows for part in parts)
         return self
 
     def _sets(self, proba: Any, groups: Any, **options: Any) -> list[IntervalSet]:
         """Predict the sets of each part."""
         self._require_calibrated()
         if is_dask(proba):
-            raise ValueError(
-                "A JointController needs arrays in memory, not dask collections; compute them first."
-            )
+            raise ValueError(_IN_MEMORY)
         columns = partitions_of(groups)
-        require_partitions(
-            columns, [*dict.fromkeys(p.partition for p in self._parts if p.partition is not None)]
-        )
+        self._require_options(columns, options["sample_weight"], options["random_state"])
         require_same_rows(proba=proba, **columns)
-        return [
-            controller.predict_set(proba, groups=part.groups_of(columns), **self._wanted(part, options))
-            for part, controller in zip(self._parts, self.parts_.values(), strict=True)
-        ]
+        found = []
+        for part, controller in zip(self._parts, self.parts_.values(), strict=True):
+            found.append(
+                controller.predict_set(
+                    proba,
+                    groups=part.groups_of(columns),
+                    unseen_groups=options["unseen_groups"],
+                    sample_weight=options["sample_weight"] if part.weighs_rows else None,
+                    random_state=options["random_state"] if part.spec.randomize else None,
+                    point_labels=options["point_labels"],
+                )
+            )
+        return found
 
-    def _wanted(self, part: Part, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options of predictions without random numbers that this part does not take."""
-        some_take = any(each.spec.randomize for each in self._parts)
-        dropped = {"random_state"} if some_take and not part.spec.randomize else {}
-        return {name: value for name, value in options.items() if name not in dropped}
-
-    def _joined(self, every: Sequence[IntervalSet], left_out: int | None = None) -> IntervalSet:
-        parts = [part for number, part in enumerate(self._parts) if number != left_out]
-        ends = [(sets.lower_index, sets.upper_index) for sets in every]
-        sides = [part.spec.side for part in parts]
-        return IntervalSet.of(*joint_ends(sides, ends, len(self.classes_)), self.classes_, every[0].index)
+    def _require_options(self, columns: Groups, sample_weight: Any, random_state: Any) -> None:
+        """Raise an error if an option is missing, or if no guarantee takes it."""
+        require_partitions(columns, [part.partition for part in self._parts])
+        randomized = any(part.spec.randomize for part in self._parts)
+        Thresholds.require("random_state", random_state, randomized)
+        weighted = any(part.weighs_rows for part in self._parts)
+        Thresholds.require("sample_weight", sample_weight, weighted)
 
     def _require_calibrated(self) -> None:
         if not hasattr(self, "_parts"):
