@@ -339,6 +339,11 @@ class JointController:
 
         return cls.of(joint_file.read(path, key))
 
+    @property
+    def calibrated_parts(self) -> tuple[Part, ...]:
+        self._require_calibrated()
+        return self._parts
+
     def _use(self, parts: Sequence[Part]) -> JointController:
         require_joinable(parts)
         self._parts = tuple(parts)

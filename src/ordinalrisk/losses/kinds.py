@@ -441,6 +441,14 @@ def of_side(loss: IntervalLoss, side: str | None, n_classes: int) -> IntervalLos
     return CostTableLoss(CostTable.of(loss, n_classes).of_side(side).exact, normalize=False)
 
 
+def loss_in_words(loss: IntervalLoss, classes: Sequence[str], side: str | None) -> str:
+    """Describe what a miss costs, and on which side of the truth."""
+    if side is None:
+        return loss.in_words(classes)
+    lies, other = ("below", "above") if side == "upper" else ("above", "below")
+    return f"{loss.in_words(classes)} Sets that lie {lies} the truth count; sets {other} it cost nothing."
+
+
 def loss_from_dict(description: dict[str, Any]) -> IntervalLoss:
     """Return the loss that :meth:`IntervalLoss.to_dict` described."""
     loss = LOSSES[description["kind"]]
