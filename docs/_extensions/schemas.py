@@ -21,6 +21,9 @@ from ordinalrisk.saving.json_schemas import KINDS, json_schema
 RESULTS = (
     "ordinalrisk.RiskCurve",
     "ordinalrisk.jobs.FileEvaluation",
+    "ordinalrisk.jobs.JointEvaluation",
+    "ordinalrisk.composition.joint_guarantee.JointGuarantee",
+    "ordinalrisk.joint_controller.Binding",
     "ordinalrisk.jobs.Predicted",
     "ordinalrisk.display.tables.Table",
     "ordinalrisk.metrics.ClassTable",

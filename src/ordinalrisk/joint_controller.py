@@ -215,10 +215,12 @@ class JointController:
 
         Parameters
         ----------
-        proba, unseen_groups, sample_weight, random_state, point_labels
+        proba
             As for :meth:`RiskController.predict_set`.
         groups : array-like, mapping or frame, optional
             The groups of each row, with the columns of the calibration.
+        unseen_groups, sample_weight, random_state, point_labels
+            As for :meth:`RiskController.predict_set`.
 
         Returns
         -------
@@ -235,7 +237,8 @@ class JointController:
         """
         options = {"unseen_groups": unseen_groups, "sample_weight": sample_weight}
         options |= {"random_state": random_state, "point_labels": point_labels}
-        return joined(self._parts, self._sets(proba, groups, **options))
+        every = self._sets(proba, groups, **options)
+        return joined(self._parts, every)
 
     def guarantee(self) -> JointGuarantee:
         """Return what is guaranteed for new rows; ``print`` gives it in words.

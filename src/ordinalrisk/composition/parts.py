@@ -36,8 +36,7 @@ class Part:
 
     @property
     def full_name(self) -> str:
-        named = self.partition and self.partition != self.name
-        return f"{self.name}, by {self.partition}" if named else self.name
+        return f"{self.name}, by {self.partition}" if self.partition else self.name
 
     @property
     def weighs_rows(self) -> bool:

@@ -327,7 +327,7 @@ def at_risk(controller: C, alpha: Any) -> C:
         return controller
     if isinstance(controller, JointController):
         raise ValueError(
-            "`alpha`: each guarantee of a joint calibration has its own; calibrate with another and join them."
+            "`alpha`: each guarantee of a joint calibration has its own; calibrate anew and join again."
         )
     controller.threshold_at(alpha)  # which names the risks that are known
     spec = replace(controller.spec, alpha=alpha)
