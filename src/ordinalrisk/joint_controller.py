@@ -60,10 +60,10 @@ class JointController:
     controllers : mapping or sequence of RiskController
         The guarantees. The keys of a mapping name them; else they are numbered from 1.
     growth_loss : IntervalLoss, str or table, optional
-        One loss that all sets grow by. By default, the sets of each controller grow as it says. The guarantees
-        are the same, and which sets are smaller depends on the losses: compare their sizes on rows that you do
-        not calibrate with. If a loss gives some classes no weight, ``"coverage"`` gives far smaller sets. With
-        ``delta`` and one ``growth_loss``, all guarantees can hold at once.
+        One loss that all sets grow by. By default, the sets of each controller grow as it says. The
+        guarantees are the same, and which sets are smaller depends on the losses: compare their sizes on
+        rows that you do not calibrate with. If a loss gives some classes no weight, ``"coverage"`` can give
+        far smaller sets. With ``delta`` and one ``growth_loss``, all guarantees can hold at once.
 
     Attributes
     ----------

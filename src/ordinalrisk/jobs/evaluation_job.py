@@ -257,6 +257,20 @@ class JointEvaluation(Table):
         -------
         dict
             Numbers and text only.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import ordinalrisk as orisk
+        >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 20
+        >>> joint = orisk.JointController([orisk.RiskController(alpha=0.1)]).calibrate(proba, [0, 1, 1] * 20)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with open(f"{folder}/test.csv", "w") as file:
+        ...         print("p0,p1,p2,y", *["0.7,0.2,0.1,0"] * 50, sep=chr(10), file=file)
+        ...     columns = {"scores": "p0,p1,p2", "label": "y"}
+        ...     found = orisk.jobs.evaluate(joint, f"{folder}/test.csv", **columns)
+        >>> [*found.to_dict()["guarantees"]]
+        ['1']
         """
         return {
             "format": "ordinalrisk joint evaluation",
