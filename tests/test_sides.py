@@ -224,3 +224,57 @@ def test_a_saved_calibration_keeps_its_side(options, tmp_path):
     assert again.guarantee() == one.guarantee()
     assert again.predict_set(PROBA) == one.predict_set(PROBA)
     assert (again.side, again.growth_loss) == (one.side, one.growth_loss)
+
+
+# what tests and reports say about one side
+
+
+def test_a_report_counts_one_side():
+    """Its numbers are those of the one-sided sets, its words name the side, its rules are one-sided too."""
+    for options in ({}, {"relative": True}):
+        one = orisk.RiskController("divergence", "0.05", side="upper", **options).calibrate(PROBA, Y)
+        facts = orisk.report.summarise(one, PROBA[::-1], Y[::-1])
+        lost = of_side(orisk.DivergenceLoss(), "upper", 5)
+        sets = one.predict_set(PROBA)
+        expected = (orisk.metrics.relative_risk if options else orisk.metrics.risk)(Y, sets, lost)
+        stop = facts["stops"][facts["start"]]
+        assert stop["risk"][0] == pytest.approx(expected)
+        assert "lie below the truth" in stop["headline"]
+        assert "Sets that lie below the truth count" in facts["loss"]["description"]
+        own = facts["rules"]["names"].index("frontier")
+        assert facts["rules"]["mean_size"][own][facts["start"]] > sets.size.mean() - 0.3
+
+
+def test_growth_auto_and_alpha_for_size_know_one_sided_sets():
+    auto = orisk.RiskController(alpha="0.1", side="upper", growth="auto", random_state=0).calibrate(PROBA, Y)
+    assert (auto.predict_set(PROBA).lower_index == 0).all()
+    one = orisk.RiskController(side="upper").calibrate(PROBA, Y)
+    alpha = orisk.alpha_for_size(one, PROBA, 4)
+    assert one.predict_set(PROBA, alpha=alpha).size.mean() <= 4
+
+
+@pytest.mark.filterwarnings("error")
+def test_checks_do_not_mistake_the_free_end_for_misses():
+    """Ties at the smallest score and unequal weights are about two-sided sets; classes below are found."""
+    rounded = np.round(PROBA * 4) + 0.0
+    rounded[rounded.sum(axis=1) == 0, 2] = 1
+    tied = rounded / rounded.sum(axis=1, keepdims=True)
+    with pytest.warns(orisk.CalibrationWarning, match="covered less than half as often") as caught:
+        orisk.RiskController(alpha="0.2", side="upper").calibrate(tied, Y)
+    assert len(caught) == 1
+    assert "4 (" in str(caught[0].message)
+    assert "0 (" not in str(caught[0].message)
+
+
+def test_a_monitor_and_the_estimator_take_one_side():
+    loss = of_side(orisk.WeightedLoss(), "upper", 5)
+    one = orisk.RiskController(alpha="0.1", side="upper").calibrate(PROBA, Y)
+    monitor = orisk.RiskMonitor(loss, "0.1", classes=range(5))
+    monitor.update(Y, one.predict_set(PROBA))
+    assert monitor.risk_ == (one.predict_set(PROBA).upper_index < Y).mean()
+    from sklearn.linear_model import LogisticRegression
+
+    model = orisk.OrdinalRiskClassifier(LogisticRegression(), side="lower", growth_loss="divergence")
+    sets = model.fit(PROBA, Y).predict_set(PROBA)
+    assert (sets.upper_index == 4).all()
+    assert model.controller_.growth_loss == orisk.DivergenceLoss()

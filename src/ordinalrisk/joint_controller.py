@@ -22,6 +22,7 @@ from ordinalrisk.composition.parts import (
 )
 from ordinalrisk.controller import RiskController, require_calibrated, require_controller
 from ordinalrisk.display.tables import ColumnsByName, Table
+from ordinalrisk.display.text_table import TextTable
 from ordinalrisk.inputs.arrays import is_dask
 from ordinalrisk.inputs.caller import level_of_caller
 from ordinalrisk.inputs.device import to_host
@@ -427,6 +428,14 @@ class Binding(Table):
 
     def _words(self) -> str:
         return f"The joint sets have {self.size:.4g} labels on average."
+
+    def __str__(self) -> str:
+        rows: list[tuple[str, ...]] = [
+            (name, f"{size:.4g}", f"{share:.3f}")
+            for name, size, share in zip(self.guarantees, self.sizes_alone, self.binds, strict=True)
+        ]
+        table = TextTable("", ("guarantee", "size alone", "binds"), rows).text()
+        return f"{table}\n{self._words()}"
 
 
 def _named(controllers: Any) -> dict[str, RiskController]:
