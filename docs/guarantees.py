@@ -1244,6 +1244,233 @@ def choosing_figure(numbers: Numbers) -> Figure:
     return figure
 
 
+# --- Several guarantees at once ---
+
+SEVERE = orisk.WeightedLoss([0, 0, 0, 1, 1])
+SECOND = {
+    "severe cases alone": (SEVERE, 0.005),
+    "weights 1, 1, 2, 5, 5": (orisk.WeightedLoss([1, 1, 2, 5, 5]), 0.012),
+    "distance, five times below the truth": (orisk.DivergenceLoss(under=5), 0.006),
+    "squared distance": (orisk.DivergenceLoss(power=2), 0.006),
+}
+BANDS = (0.5, 1.0, 1.5)  # of carats
+GROUP_WAYS = {
+    "plain": "one threshold",
+    "first": "for each colour",
+    "joint": "for each colour and each size",
+    "crossed": "for each colour of each size (crossed)",
+}
+
+
+def measure_joint(rows: Scored, grouped: Scored, *, halves: int = 100, track: Track = in_silence) -> Numbers:
+    """Several losses and two sides on some rows, overlapping groups on others."""
+    return {
+        "losses": measure_losses(rows, halves, track),
+        "growth": measure_growth(rows, halves, track),
+        "sides": measure_sides(rows, halves, track),
+        "groups": measure_overlapping(grouped, halves, track),
+    }
+
+
+def measure_losses(rows: Scored, halves: int, track: Track) -> Numbers:
+    """Misses of all rows and of severe cases, with one guarantee or with both."""
+    alphas = {"misses": 0.05, "severe": 0.005}
+
+    def once(calibration: Scored, test: Scored) -> Any:
+        given = calibration.proba, calibration.y
+        kinds = {"misses": "coverage", "severe": SEVERE}
+        asked = {name: unchecked(loss, alphas[name]) for name, loss in kinds.items()}
+        joint = orisk.JointController(asked)
+        family = orisk.JointController(asked, growth_loss="coverage")
+        ways = [*asked.values(), joint, family]
+        sets = [way.calibrate(*given).predict_set(test.proba) for way in ways]
+        return [
+            [metrics.risk(test.y, each), metrics.risk(test.y, each, SEVERE), metrics.mean_size(each)]
+            for each in sets
+        ]
+
+    found = np.array([once(*rows.halves(seed)) for seed in track(range(halves), "joint: losses")])
+    ways = ("misses", "severe", "joint", "family")
+    return {"alphas": alphas, "halves": halves, "n_rows": len(rows)} | {
+        way: {what: summary(found[:, i, k]) for k, what in enumerate(("misses", "severe", "size"))}
+        for i, way in enumerate(ways)
+    }
+
+
+def measure_growth(rows: Scored, halves: int, track: Track) -> list[Numbers]:
+    """The labels in a set that keeps coverage and a second loss, by what sets grow by."""
+    found = []
+    for name, (loss, alpha) in track(SECOND.items(), "joint: growth"):
+        asked = {"misses": unchecked("coverage", 0.05), "second": unchecked(loss, alpha)}
+        sizes: list[list[float]] = []
+        for seed in range(max(halves // 5, 2)):
+            calibration, test = rows.halves(seed)
+            sizes.append([])
+            for growth_loss in (None, "coverage", loss):
+                joint = orisk.JointController(asked, growth_loss=growth_loss)
+                sets = joint.calibrate(calibration.proba, calibration.y).predict_set(test.proba)
+                sizes[-1].append(metrics.mean_size(sets))
+        ways = zip(("own", "coverage", "second"), np.transpose(sizes), strict=True)
+        found.append({"name": name, "alpha": alpha} | {way: summary(values) for way, values in ways})
+    return found
+
+
+def measure_sides(rows: Scored, halves: int, track: Track) -> Numbers:
+    """How often the truth lies above the set, and below it."""
+    worse, milder = 0.01, 0.1
+
+    def once(calibration: Scored, test: Scored) -> Any:
+        joint = orisk.JointController(
+            {"worse": unchecked(alpha=worse, side="upper"), "milder": unchecked(alpha=milder, side="lower")}
+        )
+        ways = [unchecked(alpha=0.05), unchecked(alpha=worse), joint]
+        found = []
+        for way in ways:
+            sets = way.calibrate(calibration.proba, calibration.y).predict_set(test.proba)
+            above, below = sets.upper_index < test.y, sets.lower_index > test.y
+            found.append([above.mean(), below.mean(), sets.size.mean()])
+        return found
+
+    found = np.array([once(*rows.halves(seed)) for seed in track(range(halves), "joint: sides")])
+    return {"worse": worse, "milder": milder, "n_rows": len(rows)} | {
+        way: {what: summary(found[:, i, k]) for k, what in enumerate(("worse", "milder", "size"))}
+        for i, way in enumerate(("plain", "strict", "joint"))
+    }
+
+
+def measure_overlapping(rows: Scored, halves: int, track: Track) -> Numbers:
+    """The risk of the worst colour and the worst size, by what has thresholds of its own."""
+    assert rows.X is not None
+    colour, size = np.asarray(rows.groups), np.digitize(rows.X[:, 0], BANDS)
+    crossed = np.array([f"{one} {other}" for one, other in zip(colour, size, strict=True)])
+    numbered = [np.unique(each, return_inverse=True)[1] for each in (colour, size, crossed)]
+    rows = replace(rows, groups=np.column_stack(numbered))
+    alpha, n_each = 0.1, [int(each.max()) + 1 for each in rows.groups.T]
+
+    def once(calibration: Scored, test: Scored) -> Any:
+        found = []
+        for way in GROUP_WAYS:
+            columns = {"plain": [], "first": [0], "joint": [0, 1], "crossed": [2]}[way]
+            halves_of = calibration.groups, test.groups
+            known, new = ({f"{k}": each[:, k] for k in columns} or None for each in halves_of)
+            joint = orisk.JointController([unchecked(alpha=alpha)])
+            joint.calibrate(calibration.proba, calibration.y, groups=known)
+            sets = joint.predict_set(test.proba, groups=new, unseen_groups="full")
+            loss = metrics.losses(test.y, sets)
+            risks = [by_kind(loss, test.groups[:, k], n_each[k]) for k in range(2)]
+            found.append([*np.concatenate(risks), loss.mean(), sets.size.mean()])
+        return found
+
+    found = np.array([once(*rows.halves(seed)) for seed in track(range(halves), "joint: groups")])
+    names = [*np.unique(colour).tolist(), *(f"size {k}" for k in range(n_each[1]))]
+    result: Numbers = {"alpha": alpha, "n_rows": len(rows), "n_groups": n_each, "ways": {}}
+    for i, way in enumerate(GROUP_WAYS):
+        each = [summary(found[:, i, k]) for k in range(len(names))]
+        worst = max(range(len(names)), key=lambda k: each[k]["mean"])
+        result["ways"][way] = {
+            "worst": {"name": names[worst]} | each[worst],
+            "risk": summary(found[:, i, -2]),
+            "size": summary(found[:, i, -1]),
+        }
+    return result
+
+
+def joint_text(numbers: Numbers) -> str:
+    """Three tables."""
+    losses, sides, groups = (numbers[name] for name in ("losses", "sides", "groups"))
+    first = TextTable(
+        "",
+        ("guarantee", "misses", "severe cases missed, of all rows", "labels in a set"),
+        [
+            (name, shown(losses[way]["misses"]), shown(losses[way]["severe"], 4), shown(losses[way]["size"]))
+            for way, name in (
+                ("misses", "misses at most 0.05"),
+                ("severe", "severe misses at most 0.005"),
+                ("joint", "both"),
+                ("family", 'both, `growth_loss="coverage"`'),
+            )
+        ],
+    )
+    growth = TextTable(
+        "",
+        ("second loss", "alpha", "each by its own", "all by coverage", "all by the second loss"),
+        [
+            (one["name"], f"{one['alpha']}", *(shown(one[way]) for way in ("own", "coverage", "second")))
+            for one in numbers["growth"]
+        ],
+    )
+    second = TextTable(
+        "",
+        ("guarantee", "worse than the set says", "milder", "labels in a set"),
+        [
+            (name, shown(sides[way]["worse"]), shown(sides[way]["milder"]), shown(sides[way]["size"]))
+            for way, name in (
+                ("plain", "misses at most 0.05"),
+                ("strict", f"misses at most {sides['worse']}"),
+                ("joint", f"worse at most {sides['worse']}, milder at most {sides['milder']}"),
+            )
+        ],
+    )
+    third = TextTable(
+        "",
+        ("threshold", "worst group", "risk there", "risk of all", "labels in a set"),
+        [
+            (
+                name,
+                groups["ways"][way]["worst"]["name"],
+                *(shown(groups["ways"][way][what]) for what in ("worst", "risk", "size")),
+            )
+            for way, name in GROUP_WAYS.items()
+        ],
+    )
+    return (
+        f"**Several losses.** {losses['n_rows']:,} photographs of retinas, means over {losses['halves']} "
+        "random halves. A severe case has one of the two worst grades; missing it costs 1, and other misses "
+        f"cost nothing.\n\n{first.markdown()}\n\nThe labels in a set that misses at most 5 % and keeps a "
+        f"second loss, by what sets grow by:\n\n{growth.markdown()}\n\n**Two sides**, on the same "
+        "photographs.\n\n"
+        f"{second.markdown()}\n\n**Overlapping groups.** Clarity of {groups['n_rows']:,} diamonds, coverage "
+        f"with alpha = {groups['alpha']}, by colour ({groups['n_groups'][0]} groups) and by size "
+        f"({groups['n_groups'][1]} groups, with limits at {', '.join(map(str, BANDS))} carats); crossed they "
+        f"are {groups['n_groups'][2]} groups. The worst group is the colour or size with the highest risk."
+        f"\n\n{third.markdown()}"
+    )
+
+
+def joint_figure(numbers: Numbers) -> Figure:
+    """What the plain guarantee hides, and what the joint one keeps."""
+    sides, groups = numbers["sides"], numbers["groups"]
+    figure, [row] = panels(2, width=WIDTH, height=2.7, sharey=False)
+    ways = (("plain", ORANGE, "s"), ("joint", BLUE, "o"))
+    for way, colour, marker in ways:
+        dots(row[0], (0, 1), [sides[way][what]["mean"] for what in ("worse", "milder")], colour, marker)
+    for at, what in enumerate(("worse", "milder")):
+        row[0].hlines(sides[what], at - 0.3, at + 0.3, color=INK, linestyle="--", linewidth=1.2)
+    row[0].set_xticks((0, 1), ["worse than\nthe set says", "milder"])
+    row[0].set(xlim=(-0.6, 1.6), ylim=(0, None), ylabel="share of photographs")
+    name_panel(row[0], "two sides")
+    names = ("one\nthreshold", "by colour", "by colour\nand by size", "crossed")
+    for at, way in enumerate(GROUP_WAYS):
+        colour, marker = (BLUE, "o") if way == "joint" else (ORANGE, "s")
+        dots(row[1], [at], [groups["ways"][way]["worst"]["mean"]], colour, marker)
+        text = f"{groups['ways'][way]['size']['mean']:.2f} labels"
+        row[1].annotate(text, (at, groups["ways"][way]["worst"]["mean"]), (0, 9), textcoords="offset points",
+                        ha="center", color=MUTED, fontsize=8)  # fmt: skip
+    at_alpha(row[1], groups["alpha"])
+    row[1].set_xticks(range(len(names)), names)
+    row[1].margins(x=0.15, y=0.3)
+    row[1].set(ylabel="risk of the worst group")
+    name_panel(row[1], "overlapping groups of diamonds")
+    key = [
+        dot_key(ORANGE, "s", "one guarantee"),
+        dot_key(BLUE, "o", "joint"),
+        Line2D([], [], color=INK, linestyle="--", label="alpha"),
+    ]
+    worse = f"{100 * sides['plain']['worse']['mean']:.1f} %"
+    head(figure, f"With one guarantee {worse} of the photographs are worse than their set says", "", key)
+    return figure
+
+
 # --- The page ---
 
 
@@ -1268,6 +1495,7 @@ SECTIONS = {
     "randomize": Section(
         lambda: [{n: votes(n) for n in (5, 10, 20)}], measure_randomize, randomize_text, randomize_figure
     ),
+    "joint": Section(lambda: [retinas(), diamonds()], measure_joint, joint_text, joint_figure),
     "choosing": Section(lambda: [retinas()], measure_choosing, choosing_text, choosing_figure),
 }
 
@@ -1377,6 +1605,13 @@ OPTIONS = {
         "`RiskMonitor`",
         "Ville's inequality, Podkopaev and Ramdas 2022",
         lambda numbers: "unchanged",
+    ),
+    "JointController": Option(
+        "Do several guarantees hold at once?",
+        "several-guarantees-at-once",
+        "`JointController`, `side=`",
+        "A larger set never loses more",
+        lambda numbers: _from_to(*(numbers["joint"]["sides"][way] for way in ("plain", "joint"))),
     ),
     "randomize": Option(
         "Are the scores coarse?",

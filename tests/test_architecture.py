@@ -25,6 +25,7 @@ OPEN_TO_ALL = {
             "controller",
             "datasets",
             "estimator",
+            "joint_controller",
             "jobs",
             "metrics",
             "plots",

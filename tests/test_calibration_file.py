@@ -251,7 +251,7 @@ def document(controller, tmp_path):
 
 def test_the_file_says_what_it_is(document):
     assert document["format"] == "ordinalrisk calibration"
-    assert document["schema_version"] == 7
+    assert document["schema_version"] == 8
     assert document["package_version"] == orisk.__version__
 
 

@@ -25,6 +25,7 @@ SMALL = {
     "shift": {"halves": 2, "n_new": 300},
     "online": {"streams": 2, "n_before": 300, "n_after": 300, "window": 50},
     "randomize": {"halves": 2, "alphas": (0.1, 0.2)},
+    "joint": {"halves": 2},
     "choosing": {"thirds": 2, "alphas": (0.1, 0.2), "size": 3, "singles": 0.2},
 }
 
@@ -49,6 +50,7 @@ def small(rows):
     return {name: [rows] for name in page.SECTIONS} | {
         "clusters": [[page.Clustered(rows, "ratings", "people", "divergence", 0.1, 100)]],
         "shift": [rows, rows],
+        "joint": [rows, rows],
         "randomize": [{2: coarse, 5: rows}],
     }
 

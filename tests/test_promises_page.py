@@ -98,7 +98,7 @@ def test_every_bound_has_a_row():
     assert {code for row in rows_of("Bounds behind `delta`") for code in codes(row[0])} == {*BOUNDS}
 
 
-PROMISING = ("RiskController", "OrdinalRiskClassifier", "OnlineRiskController")
+PROMISING = ("RiskController", "JointController", "OrdinalRiskClassifier", "OnlineRiskController")
 OF_ESTIMATORS = {"predict", "predict_proba", "predict_ordered_proba", "score", "get_metadata_routing"}
 
 

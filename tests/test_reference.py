@@ -28,6 +28,7 @@ FOR_ENGINES = {
         "spec",
         "thresholds_",
     },
+    "JointController": {"of", "calibrated_parts"},
     "RiskCurve": {"require_whole"},
     "Guarantee": {"condition", "name"},
     "IntervalSet": {"of"},

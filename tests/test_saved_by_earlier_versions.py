@@ -23,6 +23,7 @@ THRESHOLDS = {
     "schema-5-plain.json": [0.24],
     "schema-5-by-class.json": [0.28, 0.24, 0.12],
     "schema-6-plain.json": [0.2],
+    "schema-7-plain.json": [0.2],
 }
 WARNINGS = {
     "schema-4-betting.json": "shuffled the rows by a digest of the rows themselves.*calibrate again",
@@ -46,7 +47,7 @@ def test_calibrations_of_older_schemas_load_with_the_same_thresholds(name):
 def test_they_are_saved_in_the_schema_of_today(name, tmp_path):
     one = loaded(SAVED / name)
     one.save(tmp_path / name)
-    assert json.loads((tmp_path / name).read_text())["schema_version"] == 7
+    assert json.loads((tmp_path / name).read_text())["schema_version"] == 8
     again = loaded(tmp_path / name)
     assert again.thresholds_ == one.thresholds_
     assert again.guarantee() == one.guarantee()
@@ -56,7 +57,7 @@ def test_they_are_saved_in_the_schema_of_today(name, tmp_path):
 def test_an_unknown_schema_is_refused_with_those_that_can_be_read(tmp_path):
     document = json.loads((SAVED / "schema-4-plain.json").read_text()) | {"schema_version": 3}
     (tmp_path / "old.json").write_text(json.dumps(document))
-    message = re.escape("field 'schema_version' is 3; this version of ordinalrisk reads 4, 5, 6, 7")
+    message = re.escape("field 'schema_version' is 3; this version of ordinalrisk reads 4, 5, 6, 7, 8")
     with pytest.raises(ValueError, match=message):
         orisk.RiskController.load(tmp_path / "old.json")
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ordinalrisk.curves.risk_curve import RiskCurve
     from ordinalrisk.estimator import OrdinalRiskClassifier
     from ordinalrisk.growth.rules import *  # noqa: F403
+    from ordinalrisk.joint_controller import JointController
     from ordinalrisk.losses.kinds import *  # noqa: F403
     from ordinalrisk.prediction.interval_set import IntervalSet
     from ordinalrisk.preparation.recalibrator import Recalibrator
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _HOME = {
     "CalibrationWarning": "calibration.warning_category",
     "IntervalSet": "prediction.interval_set",
+    "JointController": "joint_controller",
     "OnlineRiskController": "sequential.online",
     "OrdinalRiskClassifier": "estimator",
     "Recalibrator": "preparation.recalibrator",

@@ -107,6 +107,12 @@ class RiskController:
         A fitted :class:`Recalibrator`. The controller then takes the scores that the recalibrator takes, and
         calibrates and predicts with the probabilities that it makes of them. It must not have been fitted on
         calibration rows.
+    side : {"upper", "lower"}, optional
+        Control one end of the sets and leave the other free. With ``"upper"``, sets are all labels up to an
+        upper end ("at most Mild"), and a loss counts where the set lies below the truth. ``"lower"`` gives
+        "Severe or worse". :class:`JointController` combines both.
+    growth_loss : IntervalLoss, str or table, optional
+        The loss that sets grow by, if it is not ``loss``. The guarantee does not depend on it.
     check : bool
         Warn if the calibration rows look wrong: score columns in another order than the classes, labels that
         belong to other rows, classes that the sets nearly always miss. See :class:`CalibrationWarning`. This
@@ -181,6 +187,8 @@ class RiskController:
         pool_classes: Any = None,
         exempt_classes: Any = (),
         recalibration: Any = None,
+        side: str | None = None,
+        growth_loss: Any = None,
         check: bool = True,
     ) -> None:
         given = {name: value for name, value in locals().items() if name in _PARAMETERS}
@@ -191,7 +199,7 @@ class RiskController:
         self.delta, self.confidence_bound, self.condition_on = spec.delta, confidence_bound, spec.condition_on
         self.randomize, self.random_state, self.relative = randomize, spec.random_state, relative
         self.pool_classes, self.exempt_classes = spec.pool_classes, spec.exempt_classes
-        self.recalibration = spec.recalibration
+        self.recalibration, self.side, self.growth_loss = spec.recalibration, side, spec.growth_loss
         self.check = check
         spec.warn_if_unlikely(stacklevel=2)
 
@@ -589,7 +597,11 @@ class RiskController:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __repr__(self) -> str:
-        options = "".join(f", {name}={value!r}" for name in OPTIONS if (value := getattr(self, name)))
+        options = "".join(
+            f", {name}={value!r}"
+            for name in (*OPTIONS, "side", "growth_loss")
+            if (value := getattr(self, name))
+        )
         if self.recalibration is not None:
             options += f", recalibration={self.recalibration.method}"
         text = f"RiskController(loss={self.loss!r}, alpha={self.alpha!r}, growth={self.growth!r}{options})"

@@ -60,7 +60,9 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         else the sorted labels of ``y``. A class that the estimator was not trained on gets probability 0.
         Sets never include a label outside the classes, and the guarantee does not cover such labels. So list
         the classes if ``y`` may lack some of them.
-    delta, confidence_bound, condition_on, randomize, relative, pool_classes, exempt_classes
+    delta, confidence_bound, condition_on, randomize, relative
+        As for :class:`RiskController`.
+    pool_classes, exempt_classes, side, growth_loss
         As for :class:`RiskController`.
     recalibrate : str, Recalibrator or None
         The map from the model's probabilities to better ones, which :meth:`fit` fits: the method of a
@@ -139,6 +141,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         relative: bool = False,
         pool_classes: Any = None,
         exempt_classes: Any = (),
+        side: str | None = None,
+        growth_loss: Any = None,
         recalibrate: Any = AUTO,
         calibration_size: float = 0.25,
         random_state: Any = None,
@@ -156,6 +160,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.relative = relative
         self.pool_classes = pool_classes
         self.exempt_classes = exempt_classes
+        self.side = side
+        self.growth_loss = growth_loss
         self.recalibrate = recalibrate
         self.calibration_size = calibration_size
         self.random_state = random_state

@@ -93,6 +93,9 @@ class Guarantee(Table):
         nothing is guaranteed about the share of sets that miss the truth.
     recalibration : str or None
         The map from scores to probabilities, and the number of rows that it was fitted on.
+    side : {"upper", "lower"} or None
+        The only end of sets that the guarantee is about. With ``"upper"``, sets that lie above the truth cost
+        nothing.
 
     References
     ----------
@@ -123,6 +126,7 @@ class Guarantee(Table):
     stake: float | None = None
     one_cost: bool = True
     recalibration: str | None = None
+    side: str | None = None
 
     def __str__(self) -> str:
         no_coverage = (
@@ -160,7 +164,8 @@ class Guarantee(Table):
             at_most += f" of {_LARGEST[self.measure].format(mean=mean)}"
         text = (
             f"{self._for_each()}{self._likely()}{weighs}the expected {mean}loss of a new {self.unit}"
-            f"{self._of_part()} is{self._on_average()} {at_most}, {self.condition()} ({self._numbers()})."
+            f"{self._of_part()}{self._of_side()} is{self._on_average()} {at_most}, {self.condition()} "
+            f"({self._numbers()})."
         )
         return text[0].upper() + text[1:]
 
@@ -199,6 +204,11 @@ class Guarantee(Table):
         if self.pool:
             return f"{group} with one of the true classes {listed(map(repr, self.pool))}"
         return group + ("" if self.label is None else f" with true class {self.label!r}")
+
+    def _of_side(self) -> str:
+        if self.side is None:
+            return ""
+        return f" from sets that lie {'below' if self.side == 'upper' else 'above'} the truth"
 
     def _at_most(self) -> str:
         text = decimal_text if self.measure is None else share_text
@@ -408,6 +418,7 @@ def guarantee_of(thresholds: Thresholds) -> Guarantee:
                 stake=None if curve.stake is None else float(curve.stake),
                 one_cost=calibration.costs.one_cost,
                 recalibration=None if recalibration is None else recalibration.in_words(),
+                side=calibration.costs.side,
             )
         )
     if strata.is_one:

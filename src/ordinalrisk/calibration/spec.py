@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from ordinalrisk.recalibration.applying import checked_recalibration
 
 AUTO = "auto"
 """The name of a growth rule that is still to be chosen."""
+SIDES = ("upper", "lower")
 OPTIONS = ("delta", "condition_on", "randomize", "relative", "pool_classes", "exempt_classes")
 
 
@@ -55,6 +56,8 @@ class Spec:
     pool_classes: Any = None
     exempt_classes: Any = ()
     recalibration: Any = None
+    side: str | None = None
+    growth_loss: IntervalLoss | Any = None
 
     def __post_init__(self) -> None:
         recalibration, classes = checked_recalibration(self.recalibration, self.classes)
@@ -66,6 +69,8 @@ class Spec:
             raise ValueError(f"randomize must be True or False; got {self.randomize!r}.")
         if not isinstance(self.relative, bool):
             raise ValueError(f"relative must be True or False; got {self.relative!r}.")
+        if self.side not in (None, *SIDES):
+            raise ValueError(f"side must be one of {list(SIDES)}, or None for both; got {self.side!r}.")
         checked = {
             "loss": as_loss(self.loss),
             "alpha": {label: as_number(risk, f"alpha of {label!r}") for label, risk in alpha.items()}
@@ -79,6 +84,7 @@ class Spec:
             "exempt_classes": checked_names(self.exempt_classes, "exempt_classes"),
             "recalibration": recalibration,
             "classes": classes,
+            "growth_loss": None if self.growth_loss is None else as_loss(self.growth_loss),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -128,7 +134,10 @@ class Spec:
         return [name for name in OPTIONS if getattr(self, name)]
 
     def costs(self, n_classes: int) -> CostTable:
-        return CostTable.of(self.loss, n_classes)
+        """Return the costs that the guarantee is about, with the levels that sets grow by."""
+        if self.side is None and self.growth_loss is None:
+            return CostTable.of(self.loss, n_classes)
+        return _costs_with_levels(self.loss, self.side, self.growth_loss or self.loss, n_classes)
 
     def require_alpha(self, classes: Classes) -> None:
         """Raise an error unless ``alpha`` lies between 0 and the largest loss; a share between 0 and 1."""
@@ -195,6 +204,15 @@ class Spec:
                 CalibrationWarning,
                 stacklevel=stacklevel + 1,
             )
+
+
+@lru_cache(maxsize=64)  # kernels know a table again by its identity
+def _costs_with_levels(
+    loss: IntervalLoss, side: str | None, growth_loss: IntervalLoss, n_classes: int
+) -> CostTable:
+    whole = CostTable.of(loss, n_classes)
+    costs = whole if side is None else whole.of_side(side)
+    return costs.with_levels_of(CostTable.of(growth_loss, n_classes))
 
 
 def checked_names(names: Any, parameter: str) -> tuple[Any, ...]:

@@ -44,6 +44,8 @@ def findings(spec: Spec, own: Predictor, sample: ScatteredRows) -> list[str]:
     alphas = spec.alphas(spec.alpha, calibration.classes, calibration.costs)
     affordable = max(alphas) * (_mean_stake(calibration, rows) if spec.relative else 1)
     unlike, ties = [*score_warnings(scored)], tie_warnings(scored, calibration.costs, affordable)
+    if spec.side is not None or spec.growth_loss is not None:
+        ties = iter(())  # a tied label can be in the set because of a label beyond it
     trained_on = training_warnings(scored)
     # with scores that do not fit the labels, what the sets miss follows from that, but not what weights do
     about_sets = class_warnings(spec, own, rows, sampled=not sample.whole, weights_only=bool(unlike))

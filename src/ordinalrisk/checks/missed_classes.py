@@ -86,7 +86,7 @@ def class_warnings(
             f"{listed(map(str, worst))}.{why}"
         )
     unequal = len({*weights} - {0}) > 1
-    if unequal and not (spec.relative or spec.pool_classes or spec.exempt_classes):
+    if unequal and not (costs.side or spec.relative or spec.pool_classes or spec.exempt_classes):
         plain = _covers_with_equal_weights(spec, rows, weights, alphas, covered)
         found += _harm(rows, covered, plain, weights, names, where)
     if found:

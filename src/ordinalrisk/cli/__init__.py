@@ -17,6 +17,7 @@ from ordinalrisk.cli.compare import compare
 from ordinalrisk.cli.demo import demo
 from ordinalrisk.cli.drift import drift
 from ordinalrisk.cli.evaluate import evaluate
+from ordinalrisk.cli.join import join
 from ordinalrisk.cli.monitor import monitor
 from ordinalrisk.cli.predict import predict
 from ordinalrisk.cli.report import report
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 _COMMANDS: dict[Callable[..., None], str] = {
     calibrate: "Find the exact threshold on a file with known labels.",
+    join: "Join several calibrations into one that keeps each guarantee.",
     predict: "Write the prediction set of each row of a file.",
     evaluate: "Compare the loss on known labels with the guarantee.",
     triage: "Find the rows whose label is safe enough, on a file with known labels.",
@@ -58,6 +60,7 @@ def main(
     \b
     Examples:
       ordinalrisk calibrate scores.parquet --alpha 0.05 -o cal.json
+      ordinalrisk join worse.json milder.json -o joint.json
       ordinalrisk predict cal.json new.parquet -o sets.parquet
       ordinalrisk evaluate cal.json test.parquet
       ordinalrisk report cal.json test.parquet -o report.html

@@ -52,6 +52,14 @@ def calibrate(
     natural_units: Annotated[
         bool, typer.Option("--natural-units", help="Do not divide the loss by its largest value.")
     ] = False,
+    side: Annotated[
+        str | None,
+        typer.Option(metavar="END", help="Control only this end of the sets: upper or lower."),
+    ] = None,
+    growth_loss: Annotated[
+        str | None,
+        typer.Option(metavar="LOSS", help="Loss that sets grow by: {losses}, or a CSV file of costs."),
+    ] = None,
     growth: Annotated[str, typer.Option(metavar="RULE", help="{growths}, or auto.")] = "frontier",
     point: Annotated[
         str | None, typer.Option(metavar="RULE", help="Label that sets grow from: mode, bayes or median.")
@@ -147,6 +155,7 @@ def calibrate(
       ordinalrisk calibrate ages.jsonl --loss divergence --positions 18,30,65 \\
           --natural-units --alpha 2 -o cal.json
       ordinalrisk calibrate scores.arrow --loss costs.csv --alpha 0.1 -o cal.json
+      ordinalrisk calibrate scores.parquet --side upper --alpha 0.01 -o worse.json
       ordinalrisk calibrate scores.parquet --alpha 0.1 --delta 0.1 \\
           --group hospital --cluster-col patient -o cal.json
       ordinalrisk calibrate judge.csv --scores p1,p2,p3,p4,p5 \\
@@ -186,6 +195,7 @@ def calibrate(
     from ordinalrisk import jobs
     from ordinalrisk.controller import RiskController
     from ordinalrisk.growth.rules import GROWTH_RULES, as_growth
+    from ordinalrisk.losses.kinds import loss_in_words
 
     def controller_for(labels: list[Any]) -> RiskController:
         controller = RiskController(
@@ -199,6 +209,8 @@ def calibrate(
             check=not no_check,
             pool_classes=pool_classes or [options.labels_of(names, "--pool", labels) for names in pool or []],
             exempt_classes=[options.label_of(name, "--exempt-class", labels) for name in exempt_class or []],
+            side=side,
+            growth_loss=None if growth_loss is None else options.plain_loss(growth_loss, labels),
             **confidence,
         )
         _require_alpha(controller, len(labels))
@@ -239,7 +251,7 @@ def calibrate(
             )
     _write(calibrated, written, sign)
     names = [str(name) for name in calibrated.classes_.tolist()]
-    terminal.print_sentences(console, [calibrated.loss.in_words(names)])
+    terminal.print_sentences(console, [loss_in_words(calibrated.loss, names, calibrated.side)])
     console.print(str(calibrated.guarantee()))
     _print_thresholds(console, calibrated)
     if learns:
@@ -320,9 +332,11 @@ def _print_thresholds(console: Console, calibrated: RiskController) -> None:
 def _require_alpha(controller: Any, n_classes: int) -> None:
     """Refuse an alpha before the rows are read."""
     from ordinalrisk.inputs.numbers import as_fraction, decimal_text
+    from ordinalrisk.losses.kinds import of_side
 
     alpha = controller.alpha
-    bound = Fraction(1) if controller.relative else controller.loss.bound(n_classes)
+    own = of_side(controller.loss, controller.side, n_classes)
+    bound = Fraction(1) if controller.relative else own.bound(n_classes)
     for risk in alpha.values() if isinstance(alpha, dict) else [alpha]:
         if not 0 < (exact := as_fraction(risk)) < bound:
             if controller.relative:

@@ -13,7 +13,7 @@ from ordinalrisk.display.text_table import TextTable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ordinalrisk.jobs import FileEvaluation
+    from ordinalrisk.jobs import FileEvaluation, JointEvaluation
 
 _MOST_STRATA = 40
 _EXIT_CODES = {"green": 0, "amber": 3, "red": 4}
@@ -54,11 +54,15 @@ def evaluate(
     quarters, and chance seldom explains this. The
     verdict is red if the rows disagree with the guarantee, and amber otherwise.
 
+    Of a joint calibration, each guarantee is compared with the joint sets and has a verdict of its own; the
+    exit code is that of the worst.
+
     \b
     Examples:
       ordinalrisk evaluate cal.json test.parquet
       ordinalrisk evaluate cal.json test.parquet --strict
       ordinalrisk evaluate cal.json test.csv --alpha 0.1 --json metrics.json
+      ordinalrisk evaluate joint.json test.parquet
       ordinalrisk evaluate cal.json 'test/*.parquet' --cluster local:4
     """  # noqa: D301
     places = row_files.named(test, cluster)
@@ -68,7 +72,7 @@ def evaluate(
 
     from ordinalrisk import jobs
 
-    controller = options.loaded(saved, verify, random_state)
+    controller = options.loaded_with_joint(saved, verify, random_state)
     risk = options.another_alpha(alpha, controller)
     console = terminal.printer()
     with terminal.noting_warnings(console), row_files.working_on(places, "Evaluating", cluster) as progress:
@@ -92,7 +96,10 @@ def evaluate(
             note=terminal.note,
             progress=progress,
         )
-    _print(console, evaluation)
+    if isinstance(evaluation, jobs.JointEvaluation):
+        _print_joint(console, evaluation)
+    else:
+        _print(console, evaluation)
     if written is not None:
         with terminal.writing_to(written, "--json"):
             terminal.write_json(evaluation.to_dict(), written)
@@ -101,12 +108,38 @@ def evaluate(
         raise typer.Exit(code)
 
 
+def _print_joint(console: Console, evaluation: JointEvaluation) -> None:
+    """Print the verdict on each guarantee, and what each of them shows in a table."""
+    for name, part in evaluation.parts.items():
+        terminal.print_sentences(console, [f"{name}: {part.headline}"])
+        terminal.print_light(console, part.colour, part.sentence)
+        terminal.print_sentences(console, [part.verdict.text, *filter(None, [part.drift])])
+        console.print()
+        if part.strata:
+            terminal.print_table(console, _stratum_table(part))
+    rows: list[tuple[str, ...]] = [
+        (terminal.short(name), *(f"{value:.4f}" for value in part.numbers["risk"]), _alpha(part), part.colour)
+        for name, part in evaluation.parts.items()
+    ]
+    terminal.print_table(console, TextTable("", ("guarantee", "risk", "95 % from", "to", "alpha", ""), rows))
+    terminal.print_sentences(console, [evaluation._words()])
+
+
+def _alpha(part: FileEvaluation) -> str:
+    from ordinalrisk.inputs.numbers import decimal_text
+
+    return decimal_text(part.guarantee.alpha)
+
+
 def _print(console: Console, evaluation: FileEvaluation) -> None:
     from ordinalrisk.display.wording import cautions
+    from ordinalrisk.losses.kinds import loss_in_words
 
     guarantee, n_strata = evaluation.guarantee, len(evaluation.strata)
     names = [str(label) for label in evaluation.classes]
-    terminal.print_sentences(console, [evaluation.headline, evaluation.loss.in_words(names)])
+    terminal.print_sentences(
+        console, [evaluation.headline, loss_in_words(evaluation.loss, names, guarantee.side)]
+    )
     console.print(str(guarantee))
     console.print()
     terminal.print_light(console, evaluation.colour, evaluation.sentence)

@@ -15,6 +15,7 @@ from ordinalrisk.files.places import StoredFile
 if TYPE_CHECKING:
     from ordinalrisk.controller import RiskController
     from ordinalrisk.inputs.batch import Batch
+    from ordinalrisk.losses.kinds import IntervalLoss
     from ordinalrisk.prediction.interval_set import IntervalSet
     from ordinalrisk.sequential.monitor import RiskMonitor
     from ordinalrisk.sequential.watched_files import ClusteredRows, FileFingerprints
@@ -139,9 +140,16 @@ def _begun(controller: RiskController, alpha: str | None, delta: str | None) -> 
         "exempt_classes": controller.exempt_classes,
     }
     try:
-        return RiskMonitor(controller.loss, risk, false_alarms, controller.classes_, **promise)
+        return RiskMonitor(_counted(controller), risk, false_alarms, controller.classes_, **promise)
     except ValueError as error:
         terminal.fail(f"--{error}")  # the error begins with alpha or delta
+
+
+def _counted(controller: RiskController) -> IntervalLoss:
+    """Return the loss that the guarantee is about."""
+    from ordinalrisk.losses.kinds import of_side
+
+    return of_side(controller.loss, controller.side, len(controller.classes_))
 
 
 def _require_same(
@@ -151,7 +159,7 @@ def _require_same(
     alpha: str | None,
     delta: str | None,
 ) -> None:
-    same_loss = watch.loss.to_dict() == controller.loss.to_dict()
+    same_loss = watch.loss.to_dict() == _counted(controller).to_dict()
     if not same_loss or watch.classes_.tolist() != controller.classes_.tolist():
         what = "other classes than" if same_loss else "another loss than that of"
         terminal.fail(f"{state} watches {what} the calibration; name another STATE.")

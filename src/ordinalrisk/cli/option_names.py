@@ -17,6 +17,8 @@ IN_OPTIONS = {
     "more_alphas": "--more-alphas",
     "pool_classes": "--pool-classes",
     "exempt_classes": "--exempt-class",
+    "side": "--side",
+    "growth_loss": "--growth-loss",
     "recalibrate": "--recalibrate",
     "recalibration_rows": "--recalibration-rows",
 }

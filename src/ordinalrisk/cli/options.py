@@ -22,6 +22,7 @@ from ordinalrisk.files.places import StoredFile, located
 if TYPE_CHECKING:
     from ordinalrisk.controller import RiskController
     from ordinalrisk.inputs.numbers import Number
+    from ordinalrisk.joint_controller import JointController
     from ordinalrisk.losses.kinds import CostTableLoss, IntervalLoss
 
 
@@ -208,11 +209,38 @@ def require_format(out: Path | StoredFile, output_format: Format | None) -> None
         terminal.fail(with_options(str(error)))
 
 
+def loaded_with_joint(
+    path: Path | StoredFile, key: Path | None, random_state: int | None
+) -> RiskController | JointController:
+    """Load a calibration or a joint calibration, as :func:`loaded` does."""
+    from ordinalrisk.joint_controller import JointController
+    from ordinalrisk.saving.joint_file import is_joint
+
+    if str(path) == "-" or not path.exists() or not is_joint(path):
+        return loaded(path, key, random_state)
+    joint: JointController = _read(JointController, path, key)
+    _require_seed(any(part.spec.randomize for part in joint.calibrated_parts), random_state, needs_seed=True)
+    return joint
+
+
 def loaded(
     path: Path | StoredFile, key: Path | None, random_state: int | None, *, needs_seed: bool = True
 ) -> RiskController:
     """Load a calibration; require a seed if it is randomized, and none otherwise."""
     from ordinalrisk.controller import RiskController
+    from ordinalrisk.saving.joint_file import is_joint
+
+    if str(path) != "-" and path.exists() and is_joint(path):
+        terminal.fail(
+            f"{path} is a joint calibration, which only predict and evaluate take; name the calibration of "
+            "one of its guarantees."
+        )
+    controller: RiskController = _read(RiskController, path, key)
+    _require_seed(controller.randomize, random_state, needs_seed=needs_seed)
+    return controller
+
+
+def _read(kind: Any, path: Path | StoredFile, key: Path | None) -> Any:
     from ordinalrisk.saving.signing import public_key
 
     if str(path) == "-":
@@ -221,19 +249,21 @@ def loaded(
     if key is not None:
         _require_key("--verify", public_key, key)
     try:
-        controller = RiskController.load(path, key=key)
+        return kind.load(path, key=key)
     except OSError as error:
         terminal.fail(f"{path}: can't be read ({error.strerror}).", code=1)
     except ValueError as error:
         hint = "" if path.suffix == ".json" else " The calibration comes first, then the scores."
         terminal.fail(" ".join(str(error).split()) + hint, code=1)
-    if needs_seed and controller.randomize and random_state is None:
+
+
+def _require_seed(randomize: bool, random_state: int | None, *, needs_seed: bool) -> None:
+    if needs_seed and randomize and random_state is None:
         terminal.fail("the calibration is randomized; give a --random-state: equal ones give equal sets.")
-    if random_state is not None and not controller.randomize:
+    if random_state is not None and not randomize:
         terminal.fail("--random-state is for calibrations with --randomize; leave it out.")
     if random_state is not None and random_state < 0:
         terminal.fail(f"--random-state must be 0 or larger; got {random_state}.")
-    return controller
 
 
 def require_private_key(key: Path, out: Path | StoredFile) -> None:
@@ -334,11 +364,14 @@ def refuse_alpha(alpha: Fraction, bound: Fraction) -> NoReturn:
     )
 
 
-def another_alpha(text: str | None, controller: RiskController) -> Any:
+def another_alpha(text: str | None, controller: RiskController | JointController) -> Any:
+    from ordinalrisk.controller import RiskController
     from ordinalrisk.curves.windows import NotKnownError
 
     if text is None:
         return None
+    if not isinstance(controller, RiskController):
+        terminal.fail("--alpha: each guarantee of a joint calibration has its own; leave it out.")
     if is_by_class(text) and controller.condition_on is None:
         terminal.fail("--alpha by class needs a calibration with --per-class.")
     alpha = alpha_of(text, controller.classes_.tolist())
@@ -349,6 +382,11 @@ def another_alpha(text: str | None, controller: RiskController) -> Any:
     except ValueError:
         pass  # to be said where it is used
     return alpha
+
+
+def plain_loss(loss: str, classes: Sequence[Any]) -> Any:
+    """Return a loss by its name, or from a CSV file of costs."""
+    return loss_of(loss, None, None, None, None, None, False, classes)
 
 
 def loss_of(

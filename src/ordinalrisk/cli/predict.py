@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ordinalrisk.cli import options, row_files, terminal
+
+if TYPE_CHECKING:
+    from ordinalrisk.controller import RiskController
+    from ordinalrisk.joint_controller import JointController
 
 
 def predict(
@@ -69,6 +74,7 @@ def predict(
       ordinalrisk predict cal.json new.arrow -o sets.csv.gz --alpha 0.01
       ordinalrisk predict cal.json new.csv -o sets.csv --unseen-groups full
       ordinalrisk predict cal.json new.parquet -o sets.parquet --actions costs.csv
+      ordinalrisk predict joint.json new.parquet -o sets.parquet
       ordinalrisk predict cal.json 'new/*.parquet' -o sets --cluster local:4
     """  # noqa: D301
     places = row_files.named(new, cluster)
@@ -85,17 +91,20 @@ def predict(
 
     from ordinalrisk import jobs
     from ordinalrisk.files.formats import format_by_name
+    from ordinalrisk.jobs.score_files import parts_of
 
     if safe_csv and not to_folder and (output_format or format_by_name(out) or "csv") != "csv":
         terminal.fail("--safe-csv: the output is not CSV; leave it out.")
 
-    controller = options.loaded(saved, verify, random_state)
-    if controller.calibration_.strata.groups is None and unseen_groups != options.UnseenGroups.error:
+    controller = options.loaded_with_joint(saved, verify, random_state)
+    strata = [part.calibration.strata for part in parts_of(controller)]
+    if all(part.groups is None for part in strata) and unseen_groups != options.UnseenGroups.error:
         terminal.fail("--unseen-groups: the calibration was made without groups; leave it out.")
     console = terminal.printer(to_error=piped)
     risk = options.another_alpha(alpha, controller)
-    if risk is None and (warning := controller.guarantee().warning):
-        terminal.note(warning)
+    if risk is None:
+        for name, warning in _uncertified(controller):
+            terminal.note(f"{name}: {warning}" if name else warning)
     with (
         terminal.noting_warnings(console),
         row_files.working_on(places, "Predicting", cluster) as progress,
@@ -135,3 +144,13 @@ def predict(
     )
     if not piped:
         console.print(f"Wrote {written}")
+
+
+def _uncertified(controller: RiskController | JointController) -> Iterator[tuple[str, str]]:
+    """Yield the guarantees that have too few rows, with what to say about them."""
+    from ordinalrisk.calibration.guarantees import guarantee_of
+    from ordinalrisk.jobs.score_files import parts_of
+
+    for part in parts_of(controller):
+        if warning := guarantee_of(part.predictor.thresholds).warning:
+            yield part.full_name, warning

@@ -27,6 +27,7 @@ from ordinalrisk.evaluation.realised import ClusterLosses, Realised, StratumCoun
 from ordinalrisk.evaluation.striking import StrikingRow, StrikingRows, shown, value_at
 from ordinalrisk.evaluation.verdict import StratumRisk, Verdict, judged, strata_noun
 from ordinalrisk.inputs.batch import Batch, Summary
+from ordinalrisk.prediction.ends import freed
 from ordinalrisk.prediction.interval_set import IntervalSet
 from ordinalrisk.prediction.predictor import Predictor, ends_at
 
@@ -151,10 +152,13 @@ class Outcomes(Summary):
     def _ends(
         self, batch: Batch, rows: Any, thresholds: Iterable[float | NDArray[np.float64]]
     ) -> Iterator[tuple[Any, Any]]:
-        """Yield the ends of the sets of some rows at each stop."""
+        """Yield the ends of the sets of some rows at each stop; of rows with sets, of these."""
         growth, costs = self._stops[0].growth, self._stops[0].calibration.costs
+        if (sets := batch.sets) is not None:
+            yield from (freed((sets.lower_index[rows], sets.upper_index[rows]), costs) for _ in thresholds)
+            return
         points = None if batch.point_labels is None else batch.point_labels[rows]
-        return ends_at(growth, costs, batch.proba[rows], thresholds, points)
+        yield from ends_at(growth, costs, batch.proba[rows], thresholds, points)
 
     def _keep_striking(self, batch: Batch, keys: RowKeys) -> None:
         """Keep the rows of a batch that are among the most striking so far."""

@@ -140,6 +140,12 @@ class ColumnFinder:
         logits = not rescale and self._are_logits(columns, logits)
         return ScoreColumns(tuple(columns), label, logits, rescale, **roles)
 
+    def groups(self, name: str) -> str:
+        """Return a column of groups, if there is one of that name."""
+        self._require([name], "group")
+        self._require_kind(name, "group")
+        return name
+
     def kept(self, asked: str | Sequence[str] | None, scores: Sequence[str]) -> list[str]:
         """Return the columns that pass through: those asked for, or all but the scores."""
         if asked is None:
@@ -165,13 +171,7 @@ class ColumnFinder:
             if name is None or role not in needs:
                 continue
             self._require([name], role)
-            kind = self._source.schema.field(name).type
-            if role == "weight":
-                is_right, content = self._source.types_are_guessed or is_number(kind), "numbers"
-            else:
-                is_right, content = _can_name(kind), "names"
-            if not is_right:
-                raise self._error(f"column {name!r} holds {kind}, not {content}; choose another `{role}`.")
+            self._require_kind(name, role)
             for other, taken in columns.items():
                 if taken == name:
                     raise self._error(
@@ -179,6 +179,15 @@ class ColumnFinder:
                     )
             columns[role] = name
         return columns
+
+    def _require_kind(self, name: str, role: str) -> None:
+        kind = self._source.schema.field(name).type
+        if role == "weight":
+            is_right, content = self._source.types_are_guessed or is_number(kind), "numbers"
+        else:
+            is_right, content = _can_name(kind), "names"
+        if not is_right:
+            raise self._error(f"column {name!r} holds {kind}, not {content}; choose another `{role}`.")
 
     def _label(self, asked: str | None, others: Collection[str]) -> str:
         if asked is None:

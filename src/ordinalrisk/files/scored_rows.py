@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -74,6 +74,7 @@ class FileRows:
         part: int = 0,
         first_row: int = 0,
         recalibration: Recalibration | None = None,
+        partitions: Mapping[str, tuple[str, Sequence[Any]]] | None = None,  # columns of groups, and these
     ) -> None:
         self.recalibration = recalibration
         self.only: NDArray[np.bool_] | None = None  # which rows of the file to yield, if not all
@@ -82,6 +83,7 @@ class FileRows:
         self.part, self.first_row = part, first_row
         self._classes = None if classes is None else as_classes(list(classes))
         self._groups, self._unseen_groups, self._for_unseen = groups, unseen_groups, for_unseen
+        self._partitions = partitions or {}
         self._written, self._first = written, first
         self.share_read = 0.0
         if source is not None:
@@ -116,7 +118,8 @@ class FileRows:
         columns, n_rows = self.columns, 0
         label = None if self._classes is None else columns.label
         others = filter(None, (label, columns.group, columns.cluster, columns.weight))
-        names = list(dict.fromkeys([*columns.scores, *self.keep, *others]))
+        partitions = (column for column, _ in self._partitions.values())
+        names = list(dict.fromkeys([*columns.scores, *self.keep, *others, *partitions]))
         for read in self.source.batches(names, numbers=columns.scores):
             with self._naming(n_rows):
                 batch = self._batch(read, n_rows)
@@ -203,6 +206,10 @@ class FileRows:
             groups=None if group is None else self._names(read, group, "group", self._groups),
             clusters=None if cluster is None else self._names(read, cluster, "cluster"),
             sample_weight=None if weight is None else self._weights(read.column(weight), weight),
+            partitions={
+                name: self._names(read, column, "group", known)
+                for name, (column, known) in self._partitions.items()
+            },
             columns={name: read.column(name) for name in self.keep},
             part=self.part,
             first_row=self.first_row + n_before,

@@ -33,6 +33,7 @@ class Batch:
     first_row: int = 0  # the number of earlier rows; within this part if the parts' lengths are unknown
     number: int | None = None  # the number of the batch, if the caller passes several
     sets: Any = None  # if the rows are predicted already
+    partitions: Mapping[str, Any] = field(default_factory=dict)  # several columns of groups, by name
 
     def __len__(self) -> int:
         return len(self.sets if self.proba is None else self.proba)
@@ -41,7 +42,8 @@ class Batch:
         """Return the rows at these places, which ascend."""
         taken = {name: _taken(getattr(self, name), places) for name in _OF_ROWS}
         columns = {name: column.take(places) for name, column in self.columns.items()}
-        return replace(self, columns=columns, **taken)
+        partitions = {name: _taken(groups, places) for name, groups in self.partitions.items()}
+        return replace(self, columns=columns, partitions=partitions, **taken)
 
     @property
     def place(self) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from ordinalrisk.files.set_writer import Predicted as Predicted
 from ordinalrisk.jobs.calibration_job import calibrate as calibrate
 from ordinalrisk.jobs.decision_writer import Decided as Decided
 from ordinalrisk.jobs.evaluation_job import FileEvaluation as FileEvaluation
+from ordinalrisk.jobs.evaluation_job import JointEvaluation as JointEvaluation
 from ordinalrisk.jobs.evaluation_job import evaluate as evaluate
 from ordinalrisk.jobs.evaluation_job import evaluate_arrays as evaluate_arrays
 from ordinalrisk.jobs.prediction_job import predict as predict
@@ -17,6 +18,7 @@ from ordinalrisk.jobs.triage_job import triage as triage
 __all__ = [
     "Decided",
     "FileEvaluation",
+    "JointEvaluation",
     "Predicted",
     "calibrate",
     "decide",

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from ordinalrisk import __version__
 from ordinalrisk.calibration.fingerprint import DataFingerprint
-from ordinalrisk.calibration.guarantees import Guarantee
+from ordinalrisk.calibration.guarantees import Guarantee, guarantee_of
 from ordinalrisk.calibration.score_counts import ScoreCounts, difference_of
+from ordinalrisk.composition.parts import Part
 from ordinalrisk.controller import RiskController, require_calibrated
 from ordinalrisk.display.tables import ColumnsByName, Table
 from ordinalrisk.evaluation.class_table import ClassTable, class_table
 from ordinalrisk.evaluation.estimates import CONFIDENCE
 from ordinalrisk.evaluation.far_off import FarOff
+from ordinalrisk.evaluation.joint_outcomes import JointOutcomes
 from ordinalrisk.evaluation.outcomes import Evaluation, Outcomes
 from ordinalrisk.evaluation.verdict import StratumRisk, Verdict
 from ordinalrisk.files.find_columns import AskedColumns, Note
@@ -25,8 +27,16 @@ from ordinalrisk.inputs.batch import Batch, SummaryGroup
 from ordinalrisk.inputs.labels import as_classes, class_indices
 from ordinalrisk.inputs.numbers import decimal_text
 from ordinalrisk.inputs.row_index import require_same_rows
-from ordinalrisk.jobs.score_files import Paths, Progress, Reading, as_calibrated, at_risk
-from ordinalrisk.losses.kinds import IntervalLoss
+from ordinalrisk.jobs.score_files import (
+    Paths,
+    Progress,
+    Reading,
+    as_calibrated,
+    at_risk,
+    parts_of,
+)
+from ordinalrisk.joint_controller import JointController
+from ordinalrisk.losses.kinds import IntervalLoss, of_side
 from ordinalrisk.prediction.predictor import Predictor, require_columns, warn_of_uncertified
 from ordinalrisk.recalibration.applying import recalibrated
 from ordinalrisk.report.facts import measured
@@ -111,7 +121,7 @@ class FileEvaluation(Table):
     @cached_property
     def by_class(self) -> ClassTable:
         relative = self.guarantee.measure is not None
-        return class_table(self.found.tally, as_classes(self.classes), self.loss, CONFIDENCE, relative)
+        return class_table(self.found.tally, as_classes(self.classes), self._counted, CONFIDENCE, relative)
 
     def _columns(self) -> ColumnsByName:
         return self.by_class._columns()
@@ -134,7 +144,12 @@ class FileEvaluation(Table):
 
     @cached_property
     def numbers(self) -> dict[str, Any]:
-        return measured(self.found.tally, self.loss, relative=self.guarantee.measure is not None)
+        return measured(self.found.tally, self._counted, relative=self.guarantee.measure is not None)
+
+    @cached_property
+    def _counted(self) -> IntervalLoss:
+        """The loss that the guarantee is about."""
+        return of_side(self.loss, self.guarantee.side, len(self.classes))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers, ready for JSON.
@@ -174,7 +189,7 @@ class FileEvaluation(Table):
             "drift": self.drift,
             "far_off": [each.to_dict() for each in self.far_off],
             "looked_at": self.found.light.n_looked_at,
-            "total_loss": str(tally.total_loss(self.loss)),
+            "total_loss": str(tally.total_loss(self._counted)),
             "confidence": CONFIDENCE,
             "risk": None if math.isnan(numbers["risk"][0]) else numbers["risk"],
             **{name: numbers[name] for name in ("coverage", "mean_size", "sizes")},
@@ -202,8 +217,81 @@ class FileEvaluation(Table):
         return document
 
 
+@dataclass(frozen=True)
+class JointEvaluation(Table):
+    """The loss of joint sets on rows with known labels, compared with each of their guarantees.
+
+    Attributes
+    ----------
+    parts : dict
+        The :class:`FileEvaluation` of each guarantee, by name. A guarantee of one side counts the sets as if
+        their other end were free.
+    n_rows : int
+        The number of rows.
+    mean_size : float
+        The mean size of the joint sets.
+    colour : {"green", "amber", "red"}
+        The worst colour of the guarantees.
+    """
+
+    parts: Mapping[str, FileEvaluation]
+    mean_size: float
+
+    @property
+    def n_rows(self) -> int:
+        return next(iter(self.parts.values())).n_rows
+
+    @property
+    def colour(self) -> str:
+        return max((part.colour for part in self.parts.values()), key=["green", "amber", "red"].index)
+
+    def _columns(self) -> ColumnsByName:
+        parts = [*self.parts.values()]
+        return {
+            "guarantee": [*self.parts],
+            "alpha": [float(part.guarantee.alpha) for part in parts],
+            "risk": [float(part.numbers["risk"][0]) for part in parts],
+            "verdict": [part.verdict.word for part in parts],
+            "colour": [part.colour for part in parts],
+        }
+
+    def _words(self) -> str:
+        return f"The joint sets of {self.n_rows:,} rows have {self.mean_size:.4g} labels on average."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers and text only.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import ordinalrisk as orisk
+        >>> proba = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]] * 20
+        >>> joint = orisk.JointController([orisk.RiskController(alpha=0.1)]).calibrate(proba, [0, 1, 1] * 20)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with open(f"{folder}/test.csv", "w") as file:
+        ...         print("p0,p1,p2,y", *["0.7,0.2,0.1,0"] * 50, sep=chr(10), file=file)
+        ...     columns = {"scores": "p0,p1,p2", "label": "y"}
+        ...     found = orisk.jobs.evaluate(joint, f"{folder}/test.csv", **columns)
+        >>> [*found.to_dict()["guarantees"]]
+        ['1']
+        """
+        return {
+            "format": "ordinalrisk joint evaluation",
+            "package_version": __version__,
+            "rows": self.n_rows,
+            "mean_size": self.mean_size,
+            "colour": self.colour,
+            "guarantees": {name: part.to_dict() for name, part in self.parts.items()},
+        }
+
+
 def evaluate(
-    controller: RiskController,
+    controller: RiskController | JointController,
     paths: Paths,
     *,
     alpha: Any = None,
@@ -222,7 +310,7 @@ def evaluate(
     dask: Any = None,
     note: Note | None = None,
     progress: Progress | None = None,
-) -> FileEvaluation:
+) -> FileEvaluation | JointEvaluation:
     """Compare the loss on files with known labels with what was guaranteed.
 
     The loss is the one that the guarantee is about: with clusters the mean of the cluster means, with weights
@@ -231,7 +319,7 @@ def evaluate(
 
     Parameters
     ----------
-    controller : RiskController
+    controller : RiskController or JointController
         Calibrated.
     paths : path, URL or pattern, or several of them
         The files, as for :func:`calibrate`.
@@ -246,8 +334,8 @@ def evaluate(
 
     Returns
     -------
-    FileEvaluation
-        The numbers and the verdict.
+    FileEvaluation or JointEvaluation
+        The numbers and the verdict; of a :class:`~ordinalrisk.JointController` those of each guarantee.
 
     Examples
     --------
@@ -270,7 +358,17 @@ def evaluate(
                 files.number_rows(executor)
             rows = executor.fold(files.parts, _no_rows(controller, random_state))
     files.require_rows(rows.outcomes.n_rows)
-    return _evaluation(controller, rows, files.classes)
+    if not isinstance(controller, JointController):
+        [part] = parts_of(controller)
+        return _evaluated(part, files.classes, rows.outcomes, rows.fingerprint, rows.scores)
+    joint: JointOutcomes = rows.outcomes
+    found = {
+        part.full_name: _evaluated(part, files.classes, outcomes, fingerprint, rows.scores)
+        for part, outcomes, fingerprint in zip(
+            controller.calibrated_parts, joint.of_parts, joint.fingerprints, strict=True
+        )
+    }
+    return JointEvaluation(found, joint.mean_size)
 
 
 def evaluate_arrays(
@@ -326,25 +424,31 @@ def evaluate_arrays(
     labels = class_indices(to_numpy(y, "y"), classes, len(matrix))
     rows = _no_rows(controller, random_state, unseen_groups)
     rows.add(Batch(matrix, labels, groups, clusters, sample_weight))
-    return _evaluation(controller, rows, classes.tolist())
+    [part] = parts_of(controller)
+    return _evaluated(part, classes.tolist(), rows.outcomes, rows.fingerprint, rows.scores)
 
 
 def _no_rows(
-    controller: RiskController, random_state: int | None, unseen_groups: str = "error"
+    controller: RiskController | JointController, random_state: int | None, unseen_groups: str = "error"
 ) -> SummaryGroup:
-    calibration = controller.calibration_
-    predictor = Predictor.of(controller.spec, calibration)
+    """Return what is to be counted."""
+    if isinstance(controller, JointController):
+        joint = JointOutcomes(controller.calibrated_parts, random_state=random_state)
+        return SummaryGroup(outcomes=joint, scores=ScoreCounts())
+    predictor = Predictor.of(controller.spec, controller.calibration_)
     return SummaryGroup(
         outcomes=Outcomes([predictor], random_state=random_state, unseen_groups=unseen_groups),
-        fingerprint=DataFingerprint(at_most=calibration.strata.n_rows),
+        fingerprint=DataFingerprint(at_most=predictor.calibration.strata.n_rows),
         scores=ScoreCounts(),
     )
 
 
-def _evaluation(controller: RiskController, rows: Any, classes: list[Any]) -> FileEvaluation:
-    calibration, outcomes, guarantee = controller.calibration_, rows.outcomes, controller.guarantee()
+def _evaluated(
+    part: Part, classes: list[Any], outcomes: Outcomes, fingerprint: DataFingerprint, scores: ScoreCounts
+) -> FileEvaluation:
+    calibration, guarantee = part.calibration, guarantee_of(part.predictor.thresholds)
     warn_of_uncertified(outcomes.n_uncertified, outcomes.n_rows, stacklevel=4)
-    calibrated_on = rows.fingerprint.hexdigest() == calibration.data_blake3
+    calibrated_on = fingerprint.hexdigest() == calibration.data_blake3
     [evaluation] = outcomes.finish(calibration, [guarantee], calibrated_on=calibrated_on)
-    drift = difference_of(calibration, rows.scores.counts)
-    return FileEvaluation(guarantee, evaluation, controller.loss, classes, drift)
+    drift = difference_of(calibration, scores.counts)
+    return FileEvaluation(guarantee, evaluation, part.spec.loss, classes, drift)

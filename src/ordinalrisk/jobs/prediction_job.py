@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from ordinalrisk import __version__
 from ordinalrisk.calibration.score_counts import BinCounts, difference_of, no_counts, score_counts
+from ordinalrisk.composition.joint_sets import JointPredictor
+from ordinalrisk.composition.parts import Part
 from ordinalrisk.controller import RiskController
 from ordinalrisk.execution.fold import Serial
 from ordinalrisk.files.action_file import action_costs
@@ -28,14 +30,16 @@ from ordinalrisk.jobs.score_files import (
     absolute,
     as_calibrated,
     at_risk,
+    parts_of,
     require_file,
 )
+from ordinalrisk.joint_controller import JointController
 from ordinalrisk.prediction.interval_set import IntervalSet
 from ordinalrisk.prediction.predictor import Predictor, warn_of_uncertified
 
 
 def predict(
-    controller: RiskController,
+    controller: RiskController | JointController,
     paths: Paths,
     out: str | os.PathLike[str],
     *,
@@ -69,8 +73,8 @@ def predict(
 
     Parameters
     ----------
-    controller : RiskController
-        Calibrated.
+    controller : RiskController or JointController
+        Calibrated. Several columns of groups are found by their names.
     paths : path, URL or pattern, or several of them
         The files to predict, as for :func:`calibrate`.
     out : path or URL
@@ -139,7 +143,7 @@ def predict(
         controller = at_risk(controller, alpha)
         costs = None if actions is None else action_costs(actions, controller.classes_, out)
         predicted_sets = partial(
-            Predictor.of(controller.spec, controller.calibration_).sets,
+            _sets_of(controller),
             unseen_groups=unseen_groups,
             random_state=random_state,
         )
@@ -165,10 +169,17 @@ def predict(
             written = _write_into(folder, controller, files, work, random_state is not None)
     predicted = total([part.counts for part in written])
     seen = sum((part.scores for part in written), start=no_counts())
-    if drift_note and (sentence := difference_of(controller.calibration_, seen)):
+    differences = (difference_of(part.calibration, seen) for part in parts_of(controller))
+    if drift_note and (sentence := next(filter(None, differences), None)):
         reading.say(f"{sentence} `drift_note=False` turns this note off.")
     warn_of_uncertified(predicted.n_uncertified, predicted.n_rows)
     return predicted
+
+
+def _sets_of(controller: RiskController | JointController) -> Callable[..., tuple[IntervalSet, int]]:
+    if isinstance(controller, JointController):
+        return JointPredictor(parts_of(controller)).sets
+    return Predictor.of(controller.spec, controller.calibration_).sets
 
 
 class _WrittenPart(NamedTuple):
@@ -180,7 +191,7 @@ class _WrittenPart(NamedTuple):
 
 def _write_into(
     folder: OutputFolder,
-    controller: RiskController,
+    controller: RiskController | JointController,
     files: ScoreFiles,
     work: Callable[[FileRows, Serial], _WrittenPart],
     by_row_number: bool,
@@ -195,14 +206,21 @@ def _write_into(
             written = executor.map_parts(files.parts, work)
     counts = [part.counts for part in written]
     files.require_rows(sum(count.n_rows for count in counts))
+    of_each = {part.full_name: _identified(part) for part in parts_of(controller)}
     about = {
         "format": "ordinalrisk prediction",
         "package_version": __version__,
-        "calibration": controller.data_blake3_,
-        "thresholds": [threshold.hex() for threshold in controller.thresholds_],
+        **({"guarantees": of_each} if isinstance(controller, JointController) else of_each[""]),
     }
     folder.finish(about, [count.n_rows for count in counts])
     return written
+
+
+def _identified(part: Part) -> dict[str, Any]:
+    return {
+        "calibration": part.calibration.data_blake3,
+        "thresholds": [threshold.hex() for threshold in part.predictor.thresholds.values],
+    }
 
 
 def _write_part(

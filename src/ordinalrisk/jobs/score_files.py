@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ordinalrisk.calibration.guarantees import warn_if_uncertified
 from ordinalrisk.calibration.spec import Spec
+from ordinalrisk.composition.parts import Part
 from ordinalrisk.controller import RiskController, require_calibrated
 from ordinalrisk.execution.fold import READ_AHEAD, Serial
 from ordinalrisk.files.find_columns import AskedColumns, ColumnFinder, Note
 from ordinalrisk.files.formats import FileError, FormatOptions, checked_format
+from ordinalrisk.files.label_names import listing
 from ordinalrisk.files.opening import opened
 from ordinalrisk.files.patterns import Places, expanded
 from ordinalrisk.files.places import PIPE, exists, located
@@ -24,6 +26,7 @@ from ordinalrisk.files.scored_rows import FileRows, FirstFile
 from ordinalrisk.files.spelled_numbers import DECIMALS
 from ordinalrisk.inputs.caller import level_of_caller
 from ordinalrisk.inputs.column_roles import ScoreColumns
+from ordinalrisk.joint_controller import JointController
 
 if TYPE_CHECKING:
     from ordinalrisk.execution.dask.executor import DaskExecutor
@@ -154,7 +157,7 @@ def to_calibrate(
 
 @contextmanager
 def as_calibrated(
-    controller: RiskController,
+    controller: RiskController | JointController,
     paths: Paths,
     asked: AskedColumns,
     reading: Reading,
@@ -166,10 +169,13 @@ def as_calibrated(
     unseen_groups: str = "error",
 ) -> Iterator[ScoreFiles]:
     """Find the columns of a calibration in other files; with labels, clusters and groups if asked for."""
+    partitions: dict[str, list[Any]] = {}
+    if isinstance(controller, JointController):
+        controller, partitions = _one_of(controller)
     require_calibrated(controller)
     require_no_point_labels(controller.spec)
     calibration, recalibration = controller.calibration_, controller.calibration_.recalibration
-    groups = calibration.strata.groups
+    groups = None if partitions else calibration.strata.groups
     used = {
         "group": groups is not None and by_group,
         "cluster": calibration.unit == "cluster" and by_cluster,
@@ -185,6 +191,7 @@ def as_calibrated(
         keep=keep,
         needs=[role for role, is_used in used.items() if is_used],
         n_scores=None if recalibration is None else recalibration.n_scores,
+        partitions=partitions,
         groups=groups,
         unseen_groups=unseen_groups,
         recalibration=recalibration,
@@ -204,16 +211,64 @@ def with_columns(
     keep: Callable[[ColumnFinder, ScoreColumns], Sequence[str]] = lambda finder, columns: (),
     needs: Collection[str] = (),
     n_scores: int | None = None,
+    partitions: Mapping[str, list[Any]] | None = None,
     **options: Any,
 ) -> Iterator[ScoreFiles]:
     """Find the columns that were saved, or that the user names, in files; ``options`` are of their rows."""
+    partitions = partitions or {}
     with _opened(paths, reading) as (places, source):
+        if len(partitions) == 1 and asked.group is not None:
+            of_groups, asked = dict.fromkeys(partitions, asked.group), asked._replace(group=None)
+        else:
+            of_groups = {name: name for name in partitions}
+        if asked.group is not None and partitions:
+            raise ValueError(
+                f"`group`: the guarantees have groups of their own, in the columns {listing([*of_groups])}; "
+                "leave it out, and name the columns so."
+            )
         finder = ColumnFinder(source, asked, reading.say)
         columns = finder.as_calibrated(saved, classes, with_label=labelled, needs=needs, n_scores=n_scores)
         _say_how(source, columns, reading)
         labels = classes if labelled else None
         options["keep"] = keep(finder, columns)
+        options["partitions"] = {
+            name: (finder.groups(column), partitions[name]) for name, column in of_groups.items()
+        }
         yield ScoreFiles(_parts(places, source, columns, labels, **options), columns, classes, reading)
+
+
+def _one_of(joint: JointController) -> tuple[RiskController, dict[str, list[Any]]]:
+    """Return the controller whose columns all guarantees share, and the groups of each column of groups."""
+    parts, (first, *others) = joint.calibrated_parts, joint.parts_.items()
+    for name, other in others:
+        for what in ("columns", "recalibration", "shift", "unit"):
+            mine, its = (_read_by(each, what) for each in (first[1], other))
+            if mine != its:
+                raise ValueError(
+                    f"The guarantees {first[0]!r} and {name!r} need other columns of a file ({_WHAT[what]} "
+                    "differ); calibrate both on files with the same columns, or predict arrays."
+                )
+    groups: dict[str, list[Any]] = {}
+    for part in parts:
+        if part.partition is not None:
+            known = groups.setdefault(part.partition, [])
+            known += [name for name in part.calibration.strata.groups or () if name not in known]
+    return first[1], groups
+
+
+_WHAT = {
+    "columns": "their scores, clusters or weights",
+    "recalibration": "the maps of their scores",
+    "shift": "their weights",
+    "unit": "their clusters",
+}
+
+
+def _read_by(controller: RiskController, what: str) -> Any:
+    """Return what decides how the rows of a file are read, without the groups."""
+    if what == "columns":
+        return None if (columns := controller.columns_) is None else replace(columns, group=None, label="")
+    return getattr(controller.calibration_, what)
 
 
 @contextmanager
@@ -278,11 +333,26 @@ def absolute(place: str) -> str:
     return os.path.abspath(file) if isinstance(file, Path) else place
 
 
-def at_risk(controller: RiskController, alpha: Any) -> RiskController:
+def parts_of(controller: RiskController | JointController) -> list[Part]:
+    """Return the calibrated guarantees of a controller."""
+    if isinstance(controller, JointController):
+        return [*controller.calibrated_parts]
+    return [Part("", controller.spec, controller.calibration_)]
+
+
+C = TypeVar("C", bound=RiskController | JointController)
+
+
+def at_risk(controller: C, alpha: Any) -> C:
     """Return the controller for another risk, if one is given; warn if it needs more calibration rows."""
     if alpha is None:
         return controller
+    if isinstance(controller, JointController):
+        raise ValueError(
+            "`alpha`: each guarantee of a joint calibration has its own; calibrate anew and join again."
+        )
     controller.threshold_at(alpha)  # which names the risks that are known
     spec = replace(controller.spec, alpha=alpha)
     warn_if_uncertified(spec.thresholds(controller.calibration_), stacklevel=3)
-    return RiskController.of(spec, controller.calibration_)
+    found: Any = RiskController.of(spec, controller.calibration_)
+    return cast(C, found)

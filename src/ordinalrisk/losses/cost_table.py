@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -47,15 +48,17 @@ class HasCosts(Protocol):
 
 
 class GainTables(NamedTuple):
-    """The cost table as the kernels read it."""
+    """The cost table as the kernels read it: all but the last two are about levels, these about steps."""
 
     left: NDArray[np.float64]  # [j, i]: what a row with truth i saves when label j joins on the left
     right: NDArray[np.float64]
     shape: int  # DIAGONAL, RUNNING or FULL
     mode_weights: NDArray[np.float64]
-    rank: NDArray[np.int64]
+    has_price: NDArray[np.bool_]  # of each true label; exactly, where a weight may round to zero
     weighted: bool
     bound: float
+    rank: NDArray[np.int64]  # of each cost in its row
+    one_step: bool  # the loss of a row has at most one step, where its true label drops out
 
 
 DIAGONAL, RUNNING, FULL = range(3)
@@ -70,6 +73,7 @@ class CostTable:
         self.units = costs.units  # whole multiples of the unit; Python integers if 64 bits are too few
         self.unit = Fraction(1, costs.per_unit)  # the largest 1 / m such that every cost is a multiple of it
         self.n_classes = len(costs.units)
+        self.side: str | None = None  # the only end of the set that costs depend on
         self._two_valued: dict[tuple[int | None, bool], bool] = {}
         if self.bound > LARGEST_COST:
             raise ValueError("The largest cost is too large for a float; use normalize=True or larger units.")
@@ -156,10 +160,34 @@ class CostTable:
             right=right,
             shape=_shape(left, right),
             mode_weights=np.ones(K) if weights is None else self._rounded(weights),
-            rank=np.array([np.unique(row, return_inverse=True)[1] for row in G]),
+            has_price=G.max(axis=1) > 0,
             weighted=weights is not None,
             bound=float(self.bound),
+            rank=np.array([np.unique(row, return_inverse=True)[1] for row in G]),
+            one_step=weights is not None,
         )
+
+    def with_levels_of(self, growth: CostTable) -> CostTable:
+        """Return this table with the levels of another one: sets grow by that, and lose by this."""
+        made, own = copy(self), self.gains
+        levels = growth.gains
+        one_step = own.weighted and levels.weighted and np.array_equal(own.has_price, levels.has_price)
+        made.__dict__["gains"] = levels._replace(rank=own.rank, one_step=one_step)
+        return made
+
+    def of_side(self, side: str) -> CostTable:
+        """Return the costs of sets that lie below the truth (``"upper"``) or above it (``"lower"``).
+
+        They depend on that end of the set alone, so its other end is free: ``"upper"`` is for the sets of all
+        labels up to an upper end.
+        """
+        G = np.tril(self.units) if side == "upper" else np.triu(self.units)
+        if not G.any():
+            lies = "below" if side == "upper" else "above"
+            raise ValueError(f"side={side!r}: a set that lies {lies} the truth costs nothing with this loss.")
+        made = CostTable(WholeCosts(G, self.unit.denominator).reduced())
+        made.side = side
+        return made
 
     def _rounded(self, whole: NDArray[Any]) -> NDArray[np.float64]:
         """Convert whole numbers of units to floating point, rounding each once."""

@@ -439,6 +439,27 @@ def as_loss(loss: Any) -> IntervalLoss:
     return CostTableLoss(loss)
 
 
+def of_side(loss: IntervalLoss, side: str | None, n_classes: int) -> IntervalLoss:
+    """Return the loss of sets on one side of the truth; the same loss if there is no side.
+
+    >>> of_side(WeightedLoss(), "upper", 3).cost_table(3)
+    array([[0., 0., 0.],
+           [1., 0., 0.],
+           [1., 1., 0.]])
+    """
+    if side is None:
+        return loss
+    return CostTableLoss(CostTable.of(loss, n_classes).of_side(side).exact, normalize=False)
+
+
+def loss_in_words(loss: IntervalLoss, classes: Sequence[str], side: str | None) -> str:
+    """Describe what a miss costs, and on which side of the truth."""
+    if side is None:
+        return loss.in_words(classes)
+    lies, other = ("below", "above") if side == "upper" else ("above", "below")
+    return f"{loss.in_words(classes)} Sets that lie {lies} the truth count; sets {other} it cost nothing."
+
+
 def loss_from_dict(description: dict[str, Any]) -> IntervalLoss:
     """Return the loss that :meth:`IntervalLoss.to_dict` described."""
     loss = LOSSES[description["kind"]]

@@ -12,6 +12,14 @@ from ordinalrisk.losses.cost_table import CostTable
 Ends = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
+def freed(ends: tuple[Any, Any], costs: CostTable) -> tuple[Any, Any]:
+    """Return the ends of sets; where costs depend on one end alone, the other is the end of the scale."""
+    lower, upper = ends
+    if costs.side == "upper":
+        return lower * 0, upper
+    return (lower, upper * 0 + (costs.n_classes - 1)) if costs.side == "lower" else ends
+
+
 def ends_by_row(levels: NDArray[np.float64], thresholds: NDArray[np.float64]) -> Ends:
     """Return the first and last label of ``{j : e_j >= tau}``, with a threshold for each row.
 

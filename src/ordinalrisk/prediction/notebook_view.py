@@ -54,6 +54,10 @@ def controller_html(name: str, spec: Spec, thresholds: Thresholds | None = None)
         lines["randomize"] = "labels at the threshold at random"
     if spec.recalibration is not None:
         lines["recalibration"] = html.text(spec.recalibration.in_words())
+    if spec.side:
+        lines["side"] = f"only the {spec.side} end of sets is controlled"
+    if spec.growth_loss is not None:
+        lines["growth loss"] = html.text(repr(spec.growth_loss))
     if thresholds is None:
         if spec.classes is not None:
             lines["classes"] = html.text(repr(spec.classes))  # checked by the calibration only

@@ -20,7 +20,7 @@ from ordinalrisk.inputs.labels import Classes, require_column_order
 from ordinalrisk.inputs.random_rows import generator_at
 from ordinalrisk.inputs.row_index import require_same_rows, row_index
 from ordinalrisk.losses.cost_table import CostTable
-from ordinalrisk.prediction.ends import ends_by_label, ends_by_row
+from ordinalrisk.prediction.ends import ends_by_label, ends_by_row, freed
 from ordinalrisk.prediction.interval_set import IntervalSet
 from ordinalrisk.recalibration.applying import recalibrated
 
@@ -77,7 +77,7 @@ class Predictor:
     def _sets(self, proba: Any, keys: RowKeys, points: Any) -> tuple[IntervalSet, int]:
         applied, costs = self.thresholds.of(keys), self.calibration.costs
         if isinstance(applied, float):
-            ends = self.growth.intervals(proba, costs, applied, points)
+            ends = freed(self.growth.intervals(proba, costs, applied, points), costs)
             return IntervalSet.of(*ends, self.calibration.classes), 0
         parts: list[tuple[Any, Any]] = []
         for start in range(0, len(proba), _ROWS_AT_ONCE):
@@ -124,14 +124,14 @@ def ends_at(
     levels: NDArray[np.float64] | None = None
     for applied in thresholds:
         if isinstance(applied, float):
-            yield growth.intervals(proba, costs, applied, point_labels)
+            yield freed(growth.intervals(proba, costs, applied, point_labels), costs)
             continue
         if levels is None:
             levels = to_host(growth.row_levels(proba, costs, point_labels))
         if applied.shape[1] > 1:
-            yield ends_by_label(levels, applied, costs)
+            yield freed(ends_by_label(levels, applied, costs), costs)
         else:
-            yield ends_by_row(levels, applied[:, 0])
+            yield freed(ends_by_row(levels, applied[:, 0]), costs)
 
 
 def warn_of_uncertified(n_uncertified: int, n_rows: int, rows: str = "rows", stacklevel: int = 3) -> None:

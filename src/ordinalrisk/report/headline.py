@@ -7,10 +7,11 @@ from fractions import Fraction
 
 from ordinalrisk.calibration.guarantees import Guarantee
 from ordinalrisk.display.text_table import listed
-from ordinalrisk.inputs.numbers import percent_text
+from ordinalrisk.inputs.numbers import decimal_text, percent_text
 from ordinalrisk.losses.kinds import IntervalLoss
 
 _MOST_ALPHAS = 4
+_LIES = {"upper": "below", "lower": "above"}
 _OF_A_SHARE = {
     "weight": "at most {share} of the total weight is missed",
     "distance": "sets miss by at most {share} of the largest possible distance on average",
@@ -96,6 +97,19 @@ def _without_same_end(text: str, other: str) -> str:
 
 
 def _promise(loss: IntervalLoss, n_classes: int, guarantee: Guarantee, alpha: Fraction) -> str:
+    if guarantee.side is not None:
+        return _of_side(loss, n_classes, guarantee, alpha)
     if guarantee.measure is None:
         return loss.promise_in_words(alpha, n_classes)
     return _OF_A_SHARE[guarantee.measure].format(share=percent_text(alpha))
+
+
+def _of_side(loss: IntervalLoss, n_classes: int, guarantee: Guarantee, alpha: Fraction) -> str:
+    lie = f"lie {_LIES[guarantee.side or '']} the truth"
+    if guarantee.measure is not None:
+        largest = f"the largest possible {guarantee.measure} there"
+        return f"sets that {lie} cost at most {percent_text(alpha)} of {largest} on average"
+    bound = loss.bound(n_classes)
+    if loss.measure == "weight" and all(max(row) == bound for row in loss.exact_costs(n_classes)):
+        return f"at most {percent_text(alpha / bound)} of sets {lie}"
+    return f"sets that {lie} cost at most {decimal_text(alpha)} on average"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ordinalrisk.controller import RiskController
 from ordinalrisk.growth.rules import GROWTH_RULES
+from ordinalrisk.losses.kinds import of_side
 from ordinalrisk.selection.cross_validation import cross_validated, curves_without_each, shuffled_folds
 
 _FOLDS = 5
@@ -32,7 +33,8 @@ def compare_rules(
     if len(labels) < _FEWEST_ROWS:
         return None
     folds = shuffled_folds(proba, labels, controller.classes_, _FOLDS, random_state=0)
-    own, loss, costs = controller.growth, controller.loss, controller.calibration_.costs
+    own, costs = controller.growth, controller.calibration_.costs
+    loss = of_side(controller.loss, controller.side, costs.n_classes)
     risk_of = attrgetter("relative_risk" if controller.relative else "risk")
     risks, sizes = [], []
     for name, rule_of_name in GROWTH_RULES.items():

@@ -26,6 +26,7 @@ from ordinalrisk.inputs.labels import class_indices
 from ordinalrisk.inputs.numbers import decimal_text
 from ordinalrisk.inputs.random_rows import as_row_number
 from ordinalrisk.inputs.row_index import require_same_rows
+from ordinalrisk.losses.kinds import loss_in_words, of_side
 from ordinalrisk.prediction.predictor import Predictor, require_columns
 from ordinalrisk.recalibration.applying import recalibrated
 from ordinalrisk.report.facts import (
@@ -288,7 +289,8 @@ class ReportSummary:
                 "name": loss_name(controller.loss),
                 "text": repr(controller.loss),
                 "bound": "1" if spec.relative else decimal_text(calibration.costs.bound),
-                "description": controller.loss.in_words(self._class_names) + (_SHARES * spec.relative),
+                "description": loss_in_words(controller.loss, self._class_names, spec.side)
+                + (_SHARES * spec.relative),
             },
             "growth": {"name": controller.growth.name, "point": controller.growth.point},
             "alpha": decimal_text(values[start]),
@@ -320,6 +322,7 @@ class ReportSummary:
         """Return what holds, and what was realised, at each stop."""
         relative = self._controller.relative
         bound = 1 if relative else self._controller.calibration_.costs.bound
+        loss = of_side(self._controller.loss, self._controller.side, len(self._class_names))
         position = {row: i for i, row in enumerate(sorted(striking.striking))}
         numbers: dict[int, dict[str, Any]] = {}
         facts = []
@@ -329,7 +332,7 @@ class ReportSummary:
             whole, values = evaluation.whole, stop.thresholds.values
             if at not in numbers:
                 risk = Estimate(0.0, 0.0, float(bound)) if whole is None else whole.risk
-                numbers[at] = measured(evaluation.tally, self._controller.loss, risk, relative)
+                numbers[at] = measured(evaluation.tally, loss, risk, relative)
             one = values[0] if len(values) == 1 and guarantee.shift is None else None
             words = headline(self._controller.loss, len(self._class_names), guarantee)
             facts.append(promised(stop.value, guarantee, words, evaluation, one) | numbers[at])

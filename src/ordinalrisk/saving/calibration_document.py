@@ -110,7 +110,8 @@ class Columns(JsonObject):
     weight: Annotated[str | None, about("The column of weights.")]
 
 
-_NEW_IN_7: dict[str, Any] = {"recalibration": None}
+_NEW_IN_8: dict[str, Any] = {"side": None, "growth_loss": None}
+_NEW_IN_7: dict[str, Any] = {"recalibration": None, **_NEW_IN_8}
 _NEW_IN_6 = {"score_counts": None, "pool_classes": None, "exempt_classes": [], **_NEW_IN_7}
 
 
@@ -133,11 +134,12 @@ class CalibrationDocument(shared.DocumentOfLoss):
     """A saved calibration, as RiskController.save and ordinalrisk calibrate write it."""
 
     name: ClassVar = "ordinalrisk calibration"
-    version: ClassVar = 7
+    version: ClassVar = 8
     older: ClassVar = {
         4: ({"shuffle_seed": None, **_NEW_IN_6}, _from_schema_4),
         5: (_NEW_IN_6, lambda saved: saved),
         6: (_NEW_IN_7, lambda saved: saved),
+        7: (_NEW_IN_8, lambda saved: saved),
     }
 
     growth: Annotated[shared.Growth, about("The growth rule of sets.")]
@@ -176,3 +178,7 @@ class CalibrationDocument(shared.DocumentOfLoss):
     recalibration: Annotated[
         Recalibration | None, about("The map from scores to probabilities; null if scores are probabilities.")
     ]
+    side: Annotated[
+        Literal["upper", "lower"] | None, about("The only end of sets that is controlled; null for both.")
+    ]
+    growth_loss: Annotated[shared.Loss | None, about("The loss that sets grow by; null if it is the loss.")]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from msgspec import to_builtins
@@ -15,6 +15,7 @@ from ordinalrisk.calibration.result import Calibration
 from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.inputs.column_roles import ScoreColumns
 from ordinalrisk.inputs.numbers import as_fraction, from_json, to_json
+from ordinalrisk.losses.kinds import loss_from_dict
 from ordinalrisk.saving.calibration_document import CalibrationDocument
 from ordinalrisk.saving.document_with_digests import FilePath, naming, require
 from ordinalrisk.saving.older_calibrations import SHUFFLED_BY_DATA
@@ -24,14 +25,14 @@ from ordinalrisk.saving.shared_fields import growth_of, saved_counts, saved_grow
 
 def write(spec: Spec, calibration: Calibration, path: FilePath, key: FilePath | None = None) -> None:
     """Save a calibration and its specification; a private key signs it."""
-    CalibrationDocument.write(_document_fields(spec, calibration), path, key)
+    CalibrationDocument.write(document_fields(spec, calibration), path, key)
 
 
 def text_of(spec: Spec, calibration: Calibration) -> str:
-    return CalibrationDocument.text(_document_fields(spec, calibration))
+    return CalibrationDocument.text(document_fields(spec, calibration))
 
 
-def _document_fields(spec: Spec, calibration: Calibration) -> dict[str, Any]:
+def document_fields(spec: Spec, calibration: Calibration) -> dict[str, Any]:
     strata, alpha, ratios = calibration.strata, spec.alpha, calibration.class_ratios
     labels = calibration.classes.tolist()
     return {
@@ -62,13 +63,23 @@ def _document_fields(spec: Spec, calibration: Calibration) -> dict[str, Any]:
         "shuffle_seed": calibration.shuffle_seed,
         "score_counts": None if calibration.score_counts is None else saved_counts(calibration.score_counts),
         "recalibration": to_builtins(calibration.recalibration),
+        "side": spec.side,
+        "growth_loss": None if spec.growth_loss is None else spec.growth_loss.to_dict(),
     }
 
 
 def read(path: FilePath, key: FilePath | None = None) -> tuple[Spec, Calibration]:
     """Load a calibration and check that it is consistent; a public key verifies its signature first."""
-    saved, field = CalibrationDocument.read(path, key), partial(naming, path)
-    loss, classes, costs = saved.loss_on_classes(path)
+    return loaded(CalibrationDocument.read(path, key), path)
+
+
+def loaded(saved: CalibrationDocument, path: FilePath, inside: str = "") -> tuple[Spec, Calibration]:
+    """Return a calibration that was read, if it is consistent; ``inside`` goes before its fields' names."""
+
+    def field(name: str) -> AbstractContextManager[None]:
+        return naming(path, inside + name)
+
+    loss, classes, _ = saved.loss_on_classes(path)
     options, seed = saved.options, saved.shuffle_seed
     with field("growth"):
         growth = growth_of(saved.growth)
@@ -97,6 +108,13 @@ def read(path: FilePath, key: FilePath | None = None) -> tuple[Spec, Calibration
             spec.pooling(classes)
     with field("recalibration"):
         spec = replace(spec, recalibration=saved.recalibration)
+    with field("growth_loss"):
+        growth_loss = None if saved.growth_loss is None else loss_from_dict(to_builtins(saved.growth_loss))
+        spec = replace(spec, growth_loss=growth_loss)
+        spec.costs(len(classes))
+    with field("side"):
+        spec = replace(spec, side=saved.side)
+        costs = spec.costs(len(classes))
     with field("alpha"):
         spec.require_alpha(classes)
     with field("shift"):
@@ -136,7 +154,7 @@ def read(path: FilePath, key: FilePath | None = None) -> tuple[Spec, Calibration
         shuffled = any(part.steps is not None for part in strata.parts)
         require(shuffled or seed is None, "must be null where no bound needs an order")
         if shuffled and seed is None:
-            warnings.warn(SHUFFLED_BY_DATA.format(path), stacklevel=3)
+            warnings.warn(SHUFFLED_BY_DATA.format(path), stacklevel=4)
     with field("score_counts"):
         scores = None if saved.score_counts is None else saved.score_counts.dense()
         exchangeable = shift is None and not clustered

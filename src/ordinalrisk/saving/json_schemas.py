@@ -10,6 +10,7 @@ from msgspec.structs import fields
 
 from ordinalrisk.saving.calibration_document import CalibrationDocument
 from ordinalrisk.saving.document_with_digests import Document, JsonObject
+from ordinalrisk.saving.joint_file import JointDocument
 from ordinalrisk.saving.recalibrator_document import RecalibratorDocument
 from ordinalrisk.saving.run_documents import DriftDocument, MonitorDocument, OnlineDocument
 from ordinalrisk.saving.shared_fields import Digest, about
@@ -22,6 +23,7 @@ KINDS: dict[str, type[Document]] = {
     "drift": DriftDocument,
     "recalibrator": RecalibratorDocument,
     "triage": TriageDocument,
+    "joint": JointDocument,
 }
 _DIGESTS = "The SHA-256 of each field: of its JSON with sorted keys, no spaces and only ASCII."
 _VERSION = "The version of ordinalrisk that wrote the file. It decides nothing."

@@ -262,9 +262,11 @@ def _gains(weights: Sequence[float]) -> GainTables:
         right=np.diag(np.where(label > 0, h, 0)),
         shape=DIAGONAL,
         mode_weights=h,
-        rank=1 - np.eye(K, dtype=np.int64),
+        has_price=h > 0,
         weighted=True,
         bound=float(h.max()),
+        rank=1 - np.eye(K, dtype=np.int64),
+        one_step=True,
     )
 
 

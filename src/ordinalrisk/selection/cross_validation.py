@@ -27,7 +27,7 @@ from ordinalrisk.inputs.labels import Classes
 from ordinalrisk.inputs.numbers import Number, as_fraction, checked_seed
 from ordinalrisk.inputs.row_names import RowNames
 from ordinalrisk.losses.cost_table import CostTable
-from ordinalrisk.prediction.ends import Ends
+from ordinalrisk.prediction.ends import Ends, freed
 from ordinalrisk.prediction.interval_set import IntervalSet
 from ordinalrisk.splitting import split_folds
 
@@ -83,7 +83,7 @@ def cross_validated(
         sets_at: dict[float, tuple[Tally, Ends]] = {}
         for threshold in (thresholds := [expectation_threshold(curve, alpha) for alpha in exact]):
             if threshold not in sets_at:
-                ends = growth.intervals(rows.proba[fold], costs, threshold, None)
+                ends = freed(growth.intervals(rows.proba[fold], costs, threshold, None), costs)
                 sets_at[threshold] = Tally.of(rows.labels[fold], IntervalSet.of(*ends, rows.classes)), ends
         folds.append([sets_at[threshold] for threshold in thresholds])
         enough = (budget_of(curve, alpha) >= 0 for alpha in exact)

@@ -44,6 +44,7 @@ class Costs(ctypes.Structure):
         ("n_classes", c_int64),
         ("shape", c_int64),
         ("weighted", c_int64),
+        ("one_step", c_int64),
         ("bound", c_double),
     )
 
@@ -115,7 +116,7 @@ def _costs_of(kept: SameObject) -> Costs:
     ]
     arrays.append(np.ascontiguousarray(costs.mode_weights, np.float64))
     rank = np.ascontiguousarray(costs.rank, np.int64)
-    numbers = len(rank), costs.shape, costs.weighted, costs.bound
+    numbers = len(rank), costs.shape, costs.weighted, costs.one_step, costs.bound
     found: Costs = _kept(Costs(*map(address, arrays), address(rank), *numbers), *arrays, rank)
     return found
 
@@ -131,7 +132,7 @@ def quick_test_for(
     """Return the bounds for the quick test of a row: for sets at a threshold or, without one, for steps."""
     if rule != "frontier" or point != "mode" or len(costs.mode_weights) > MOST_CLASSES_COMPILED:
         return NO_QUICK_TEST
-    if costs.weighted:
+    if costs.one_step if threshold is None else costs.weighted:
         return _quick_test_of_gains(
             dtype, SameObject(costs), 1.0 if threshold is None else threshold, tolerance
         )
@@ -151,10 +152,9 @@ def _quick_test_of_gains(
         weights = h.astype(dtype)
         nearly, enough = np.full((2, K + MOST_LANES), inf, dtype)
         nearly[:K], enough[:K] = threshold * (1 - margin) / h, threshold * (1 + margin) / h
-    has_price = costs.rank.max(axis=1) > 0  # exactly, where a weight may round to zero
     suffices = (
-        has_price.any()
-        and smallest < min(threshold, h[has_price].min())
+        costs.has_price.any()
+        and smallest < min(threshold, h[costs.has_price].min())
         and h.max() < 1 / smallest
         and smallest < nearly[:K].min() < inf
     )

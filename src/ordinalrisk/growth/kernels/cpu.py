@@ -151,7 +151,7 @@ def steps(
     quick = quick_test_for(_plain_type(proba), costs, rule, point, None, tolerance)
     how = RULE_NUMBERS[rule], POINT_NUMBERS[point], byref(quick)
     n_rows, K = proba.shape
-    at_most_one = [np.empty(n_rows, dtype) for dtype in STEP_TYPES] if costs.weighted else None
+    at_most_one = [np.empty(n_rows, dtype) for dtype in STEP_TYPES] if costs.one_step else None
 
     def block(rows: slice) -> list[list[NDArray[Any]]]:
         if at_most_one:

@@ -300,7 +300,7 @@ def _fitting(steps: Tensor, n_steps: int) -> Tensor:
 
 def _has_one_step(costs: GainTables, rule: str, point: str) -> bool:
     """Return whether each row has at most one step, at the gain of its label unless gains must be pooled."""
-    return rule == "frontier" and point == "mode" and costs.weighted
+    return rule == "frontier" and point == "mode" and costs.one_step
 
 
 def _can_be_clear(proba: Tensor, costs: GainTables, rule: str, point: str, threshold: float) -> bool:

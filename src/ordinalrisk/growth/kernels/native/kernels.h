@@ -132,7 +132,7 @@ struct costs {
     const double *left_diagonal, *right_diagonal; /* [K] */
     const double *mode_weights;                   /* [K] */
     const int64_t *rank;                          /* [K][K] */
-    int64_t n_classes, shape, weighted;
+    int64_t n_classes, shape, weighted, one_step;
     double bound;
 };
 

@@ -331,7 +331,7 @@ static int64_t walk(const struct costs *costs, const double *level, int64_t y, i
 int64_t EXPORT(steps)(const struct rows *rows, const struct costs *costs, int64_t rule, int64_t point,
                       const struct quick_test *quick, const int64_t *labels, double *at, int32_t *before,
                       int32_t *after, int64_t most, int64_t *progress, void *room) {
-    const int64_t K = rows->n_classes, of_row = costs->weighted ? 1 : K - 1;
+    const int64_t K = rows->n_classes, of_row = costs->one_step ? 1 : K - 1;
     struct tile tile = tile_in(room, K);
     int64_t waiting[2 * ROWS], left = 0, next = 0, found = 0, fits = 1;
     while ((next < rows->n && fits) || left > 0) {
