@@ -238,7 +238,7 @@ def class_risks(sets, lost, relative):
 def test_a_report_counts_one_side():
     """Its numbers are those of the one-sided sets, its words name the side, its rules are one-sided too."""
     for options in ({}, {"relative": True}):
-        one = orisk.RiskController("divergence", "0.05", side="upper", **options).calibrate(PROBA, Y)
+        one = orisk.RiskController("divergence", "0.3", side="upper", **options).calibrate(PROBA, Y)
         facts = orisk.report.summarise(one, PROBA[::-1], Y[::-1])
         lost = of_side(orisk.DivergenceLoss(), "upper", 5)
         by_class = [
