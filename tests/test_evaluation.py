@@ -79,7 +79,7 @@ def wealth(stakes, shares, rows, candidate):
 
 
 def bets(n):
-    stakes, log_shares = estimates._bets(n)
+    stakes, log_shares = estimates.bets(n)
     return stakes.ravel().tolist(), np.exp(log_shares).tolist()
 
 

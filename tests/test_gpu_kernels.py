@@ -117,6 +117,17 @@ def test_equal_to_the_reference(loss, growth, one_tile):
     assert_same_intervals(tensor, proba, *how, middle_level(proba, *how))
 
 
+@pytest.mark.parametrize("grown_by", ["coverage", "weighted", "divergence", "table"])
+@pytest.mark.parametrize("rule", RULE_NAMES)
+def test_costs_of_one_side_and_levels_of_another_loss(rule, grown_by, one_tile):
+    tensor, proba = rows_of_every_kind(4, each=2)
+    for name in ("coverage", "zero weights", "asymmetric"):
+        whole = CostTable.of(LOSSES[name](4), 4)
+        for costs in (whole, whole.of_side("upper"), whole.of_side("lower")):
+            grown = costs.with_levels_of(CostTable.of(LOSSES[grown_by](4), 4)).gains
+            assert_same_levels_and_steps(tensor, proba, grown, rule, "mode")
+
+
 @pytest.mark.parametrize(
     ("loss", "levels"),
     [

@@ -380,6 +380,7 @@ def test_randomized_and_plain_guarantees_share_a_seed():
         joint.predict_set(NEW)
 
 
+ONE_SIDED = RiskController(side="upper")
 THREE = np.random.default_rng(0).dirichlet([1, 2, 1], size=600)
 PLAIN, BY_GROUP = (
     JointController([RiskController(alpha=0.1)]).calibrate(PROBA, Y, groups=groups)
@@ -413,6 +414,10 @@ PLAIN, BY_GROUP = (
         ),
         (lambda: PLAIN.calibrate(PROBA, Y, groups={}), "groups has no columns"),
         (
+            lambda: orisk.alpha_for_size(RiskController(side="upper").calibrate(PROBA, Y), NEW, 1),
+            "one-sided sets",
+        ),
+        (
             lambda: JointController.join(
                 [RiskController().calibrate(PROBA, Y), RiskController().calibrate(THREE, Y % 3)]
             ),
@@ -437,6 +442,21 @@ def test_warnings_name_the_guarantee():
         joint = JointController(asked).calibrate(PROBA, Y)
     assert not joint.guarantee().certified
     assert (joint.predict_set(NEW).size == 5).all()
+
+
+@pytest.mark.filterwarnings("error")
+def test_sets_that_start_at_other_labels_are_warned_of():
+    """A loss without weight for most classes starts at the others, so the joint sets reach far."""
+    asked = {
+        "misses": RiskController(alpha=0.3),
+        "severe": RiskController(orisk.WeightedLoss([0, 0, 0, 0, 1]), "0.2"),
+    }
+    message = "The sets of 'severe' start at other labels than those of 'misses' in 9[0-9]% of the rows"
+    with pytest.warns(orisk.CalibrationWarning, match=message):
+        own = JointController(asked).calibrate(PROBA, Y)
+    family = JointController(asked, growth_loss="coverage").calibrate(PROBA, Y)
+    assert family.predict_set(NEW).size.mean() < own.predict_set(NEW).size.mean()
+    JointController([RiskController(alpha=0.3), RiskController("divergence", alpha=0.3)]).calibrate(PROBA, Y)
 
 
 def test_words_have_all_guarantees():

@@ -89,6 +89,7 @@ def test_each_guarantee_is_evaluated_on_the_joint_sets(folder, sets):
     y = rows["grade"].to_numpy()
     assert found.parts["worse"].numbers["risk"][0] == pytest.approx((y > sets.upper_index).mean())
     assert found.parts["milder, by sex"].numbers["risk"][0] == pytest.approx((y < sets.lower_index).mean())
+    assert found.parts["worse"].numbers["coverage"][0] == pytest.approx((y <= sets.upper_index).mean())
     far = orisk.metrics.risk(y, sets, "divergence")
     assert found.parts["far, by hospital"].numbers["risk"][0] == pytest.approx(far)
     assert found.mean_size == sets.size.mean()

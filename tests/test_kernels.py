@@ -34,6 +34,7 @@ from strategies import (
     for_every_loss_and_rule,
 )
 from test_cost_table import losses_for, slow_table
+from test_sides import assert_as_by_hand
 from unchecked import UNCHECKED
 
 import ordinalrisk as orisk
@@ -789,6 +790,16 @@ def kernels(request, monkeypatch):
     library.functions.cache_clear()
     yield request.param
     library.functions.cache_clear()
+
+
+@pytest.mark.parametrize("growth", RULE_NAMES)
+def test_thresholds_of_a_side_and_of_another_loss_are_those_by_hand(kernels, growth):
+    rng = np.random.default_rng(1)
+    for dtype in (np.float32, np.float64):
+        rows = rng.dirichlet(np.ones(7), 41).astype(dtype), rng.integers(0, 7, 41)
+        for name in ("coverage", "weighted", "divergence", "table"):
+            for side, grown_by in (("upper", None), ("lower", "coverage"), (None, "divergence")):
+                assert_as_by_hand(LOSSES[name](7), side, grown_by, growth, rows, Fraction(1, 5))
 
 
 @pytest.mark.no_cover

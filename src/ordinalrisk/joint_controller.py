@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import Any
 
 from ordinalrisk.calibration.row_thresholds import Thresholds
 from ordinalrisk.calibration.spec import Spec
+from ordinalrisk.calibration.warning_category import CalibrationWarning
 from ordinalrisk.composition.joint_guarantee import JointGuarantee, joint_guarantee
 from ordinalrisk.composition.joint_sets import joined, sizes_without
 from ordinalrisk.composition.parts import (
@@ -29,8 +31,11 @@ from ordinalrisk.inputs.device import to_host
 from ordinalrisk.inputs.row_index import require_same_rows
 from ordinalrisk.losses.kinds import as_loss
 from ordinalrisk.prediction.interval_set import IntervalSet
+from ordinalrisk.recalibration.applying import recalibrated
 
 _IN_MEMORY = "A JointController needs arrays in memory, not dask collections; compute them first."
+_ROWS_LOOKED_AT = 5_000
+_MOST_OTHER_STARTS = 0.5
 _PARAMETERS = [field.name for field in fields(Spec)]
 
 
@@ -201,7 +206,10 @@ class JointController:
                 with _naming(name if not partition else f"{name}, by {partition}"):
                     controller.calibrate(proba, y, groups=values, point_labels=point_labels, **others)
                 parts.append(Part(name, controller.spec, controller.calibration_, partition))
-        return self._use(parts)
+        self._use(parts)
+        if point_labels is None and all(asked.check for asked in self.controllers.values()):
+            self._warn_of_other_starts(proba)
+        return self
 
     def predict_set(
         self,
@@ -348,6 +356,26 @@ class JointController:
     def calibrated_parts(self) -> tuple[Part, ...]:
         self._require_calibrated()
         return self._parts
+
+    def _warn_of_other_starts(self, proba: Any) -> None:
+        """Warn if sets mostly start at different labels, because joint sets reach from one to the other."""
+        starts = []
+        for part in self._parts:
+            matrix = recalibrated(proba, part.calibration.recalibration)[:_ROWS_LOOKED_AT]
+            first, _ = part.spec.growth.intervals(matrix, part.calibration.costs, math.inf, None)
+            starts.append(to_host(first))
+        for part, start in zip(self._parts, starts, strict=True):
+            share = float((start != starts[0]).mean())
+            if share > _MOST_OTHER_STARTS:
+                warnings.warn(
+                    f"The sets of {part.full_name!r} start at other labels than those of "
+                    f"{self._parts[0].full_name!r} in {share:.0%} of the rows, and joint sets reach from one "
+                    "to the other. growth_loss='coverage' lets all start alike, which may give much "
+                    "smaller sets; the guarantees are the same.",
+                    CalibrationWarning,
+                    stacklevel=level_of_caller(),
+                )
+                return
 
     def _use(self, parts: Sequence[Part]) -> JointController:
         require_joinable(parts)

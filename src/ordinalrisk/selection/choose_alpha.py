@@ -209,10 +209,10 @@ def _smallest_alpha(
     step = bisect_left(range(n_below_bound), True, key=fits_at)
     if step == n_below_bound:
         limit = "1" if controller.relative else f"B={decimal_text(largest)}"
-        raise SizeNotAttainedError(
-            f"No alpha below {limit} brings {goal}: the point labels of the "
-            "calibration rows are as wrong as they can be."
-        )
+        why = "the point labels of the calibration rows are as wrong as they can be"
+        if controller.side is not None:
+            why = "one-sided sets have all labels on one side of the point label, and the point label"
+        raise SizeNotAttainedError(f"No alpha below {limit} brings {goal}: {why}.")
     return ExactAlpha(alpha(step))
 
 
