@@ -11,12 +11,10 @@ from strategies import LOSSES, RULE_NAMES, calibration_sets, ends_of, exact_loss
 from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
-from ordinalrisk.growth.kernels import library
 
 pytestmark = [FEW, UNCHECKED]
 SIDES = ("upper", "lower")
 GROWN_BY = [None, "coverage", "divergence"]
-KERNELS = [*library.variants(), "numpy"]
 PROBA = np.random.default_rng(0).dirichlet([1, 2, 4, 2, 1], size=400)
 Y = np.array([np.random.default_rng(row).choice(5, p=p) for row, p in enumerate(PROBA)])
 
@@ -71,22 +69,6 @@ def test_thresholds_and_sets_are_those_by_hand(growth, side, grown_by, rows, alp
 def of_side_table(loss, side, n_classes):
     costs = loss.cost_table(n_classes)
     return (np.tril(costs) if side == "upper" else np.triu(costs)).tolist()
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("growth", RULE_NAMES)
-def test_every_kernel_has_the_same_thresholds(kernel, growth, monkeypatch):
-    monkeypatch.setenv(library.FORCED, kernel)
-    library.functions.cache_clear()
-    try:
-        rng = np.random.default_rng(1)
-        for dtype in (np.float32, np.float64):
-            rows = rng.dirichlet(np.ones(7), 41).astype(dtype), rng.integers(0, 7, 41)
-            for name in ("coverage", "weighted", "divergence", "table"):
-                for side, grown_by in (("upper", None), ("lower", "coverage"), (None, "divergence")):
-                    assert_as_by_hand(LOSSES[name](7), side, grown_by, growth, rows, Fraction(1, 5))
-    finally:
-        library.functions.cache_clear()
 
 
 @pytest.mark.parametrize("growth", RULE_NAMES)
