@@ -108,8 +108,12 @@ def test_with_one_family_the_joint_threshold_is_the_smallest():
 
 def test_ends_that_would_cross_change_places():
     """The two sides start at different labels, because their weights differ."""
-    worse = RiskController(alpha="0.9", side="upper", growth_loss=orisk.WeightedLoss([9, 1, 1, 1, 1]))
-    milder = RiskController(alpha="0.9", side="lower", growth_loss=orisk.WeightedLoss([1, 1, 1, 1, 9]))
+    worse = RiskController(
+        alpha="0.9", side="upper", check=False, growth_loss=orisk.WeightedLoss([9, 1, 1, 1, 1])
+    )
+    milder = RiskController(
+        alpha="0.9", side="lower", check=False, growth_loss=orisk.WeightedLoss([1, 1, 1, 1, 9])
+    )
     joint = JointController([worse, milder]).calibrate(PROBA, Y)
     first, second = (part.predict_set(NEW) for part in joint.parts_.values())
     assert (second.lower_index > first.upper_index).any()
@@ -444,19 +448,19 @@ def test_warnings_name_the_guarantee():
     assert (joint.predict_set(NEW).size == 5).all()
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error:The guarantees start")
 def test_sets_that_start_at_other_labels_are_warned_of():
     """A loss without weight for most classes starts at the others, so the joint sets reach far."""
     asked = {
         "misses": RiskController(alpha=0.3),
         "severe": RiskController(orisk.WeightedLoss([0, 0, 0, 0, 1]), "0.2"),
     }
-    message = "The sets of 'severe' start at other labels than those of 'misses' in 9[0-9]% of the rows"
+    message = "at labels far apart, so joint sets have at least [23][.0-9]* labels on average, whatever"
     with pytest.warns(orisk.CalibrationWarning, match=message):
         own = JointController(asked).calibrate(PROBA, Y)
     family = JointController(asked, growth_loss="coverage").calibrate(PROBA, Y)
     assert family.predict_set(NEW).size.mean() < own.predict_set(NEW).size.mean()
-    JointController([RiskController(alpha=0.3), RiskController("divergence", alpha=0.3)]).calibrate(PROBA, Y)
+    JointController([RiskController(alpha=0.1), RiskController("divergence", alpha=0.1)]).calibrate(PROBA, Y)
 
 
 def test_words_have_all_guarantees():

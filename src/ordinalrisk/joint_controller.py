@@ -35,7 +35,6 @@ from ordinalrisk.recalibration.applying import recalibrated
 
 _IN_MEMORY = "A JointController needs arrays in memory, not dask collections; compute them first."
 _ROWS_LOOKED_AT = 5_000
-_MOST_OTHER_STARTS = 0.5
 _PARAMETERS = [field.name for field in fields(Spec)]
 
 
@@ -358,24 +357,22 @@ class JointController:
         return self._parts
 
     def _warn_of_other_starts(self, proba: Any) -> None:
-        """Warn if sets mostly start at different labels, because joint sets reach from one to the other."""
-        starts = []
+        """Warn if sets start at labels so far apart that joint sets are wide, whatever ``alpha`` is."""
+        starts, alone = [], []
         for part in self._parts:
             matrix = recalibrated(proba, part.calibration.recalibration)[:_ROWS_LOOKED_AT]
             first, _ = part.spec.growth.intervals(matrix, part.calibration.costs, math.inf, None)
-            starts.append(to_host(first))
-        for part, start in zip(self._parts, starts, strict=True):
-            share = float((start != starts[0]).mean())
-            if share > _MOST_OTHER_STARTS:
-                warnings.warn(
-                    f"The sets of {part.full_name!r} start at other labels than those of "
-                    f"{self._parts[0].full_name!r} in {share:.0%} of the rows, and joint sets reach from one "
-                    "to the other. growth_loss='coverage' lets all start alike, which may give much "
-                    "smaller sets; the guarantees are the same.",
-                    CalibrationWarning,
-                    stacklevel=level_of_caller(),
-                )
-                return
+            starts.append(IntervalSet.of(first, first, self.classes_))
+            alone.append(float(to_host(joined([part], starts[-1:]).size).mean()))
+        least = float(to_host(joined(self._parts, starts).size).mean())
+        if least - max(alone) > (len(self.classes_) - 1) / 3:
+            warnings.warn(
+                "The guarantees start their sets at labels far apart, so joint sets have at least "
+                f"{least:.3g} labels on average, whatever alpha is. growth_loss='coverage' lets all start at "
+                "the same label; the guarantees are the same.",
+                CalibrationWarning,
+                stacklevel=level_of_caller(),
+            )
 
     def _use(self, parts: Sequence[Part]) -> JointController:
         require_joinable(parts)
