@@ -135,6 +135,13 @@ def test_columns_are_named_by_labels_that_are_numbers():
     assert IntervalSet([0, 1], [0, 1], [3, 4]).decide(frame).action.tolist() == ["b", "a"]
 
 
+@pytest.mark.parametrize("order", [LABELS, LABELS[::-1], ["mild", "severe", "none"]], ids=",".join)
+def test_a_series_with_labels_is_read_by_its_labels(order):
+    rows = {name: pd.Series(row, index=LABELS).loc[order] for name, row in COSTS.items()}
+    assert SETS.decide(rows).action.tolist() == CHOSEN
+    assert SETS.decide([*rows.values()], actions=[*rows]).action.tolist() == CHOSEN
+
+
 P = [[0.5, 0.3, 0.2]] * 5
 WRONG = {
     "no names": (
@@ -148,6 +155,11 @@ WRONG = {
     "a number as name": ({1: [1, 2, 3]}, {}, "The name of an action must be a text; got 1"),
     "a blank name": ({" ": [1, 2, 3]}, {}, "The name of an action must be a text; got ' '"),
     "a short row": ({"a": [1, 2]}, {}, r"Action 'a' has 2 costs, but there are 3 labels: \['none', 'mild', "),
+    "a series with another index": (
+        {"a": pd.Series([1, 2, 3], index=["none", "mild", "fatal"])},
+        {},
+        r"costs\['a'\] has the index none, mild, fatal, but the labels are none, mild, severe; if its costs",
+    ),
     "text": (
         {"a": [1, "x", 2]},
         {},
@@ -256,8 +268,9 @@ def test_it_can_be_shown_copied_and_not_changed():
     assert "&lt;b&gt;wait" in decisions._repr_html_()
     for again in (copy.deepcopy(decisions), pickle.loads(pickle.dumps(decisions))):
         assert str(again) == repr(again) == repr(decisions)
-    with pytest.raises(ValueError, match="read-only"):
-        decisions.action_index[0] = 1
+    for array in (decisions.action_index, decisions.worst_case, decisions.costs):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
     with pytest.raises(AttributeError):
         decisions.worst_case = None
     many = IntervalSet([0] * 20, [1] * 20, LABELS).decide(COSTS)

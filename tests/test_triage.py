@@ -84,6 +84,56 @@ def test_the_threshold_is_that_of_brute_force(n, n_scores, rate, alpha, delta, s
     assert made.threshold_ == expected_threshold(scores, y, coins, alpha, delta)
 
 
+def expected_betting_threshold(scores, losses, alpha, delta):
+    """The same with bets on losses between 0 and 1, by the formula of the wealth; no ties."""
+    n = len(scores)
+    stakes = np.array([0.99, 0.75, *0.5 ** np.arange(1, (n - 1).bit_length() + 1)])
+    shares = np.arange(1, len(stakes) + 1) ** -1.5
+    shares /= shares.sum()
+
+    def log_wealth(losses):
+        """For each number of rows, from 0 on."""
+        logs = np.zeros((len(losses) + 1, len(stakes)))
+        logs[1:] = np.cumsum(np.log1p(stakes * (alpha - losses[:, None]) / (1 - alpha)), axis=0)
+        return np.logaddexp.reduce(logs + np.log(shares), axis=1)
+
+    without_loss = log_wealth(np.zeros(1000))
+
+    def first(n_starts):
+        return int(np.argmax(without_loss >= math.log(n_starts / delta)))
+
+    count = 0
+    while first(count + 1) * 3**count <= n:
+        count += 1
+    order = np.argsort(scores)
+    scores, best = scores[order], -math.inf
+    passes = log_wealth(losses[order]) >= math.log(count / delta)
+    for start in (first(count) * 3**i for i in range(count)):
+        k = start
+        while k <= n and passes[k]:
+            k += 1
+        if k > n:
+            return math.inf
+        if k > start + 1:
+            best = max(best, scores[k - 1])
+    return best
+
+
+def test_the_threshold_of_bets_is_that_of_brute_force():
+    """Losses get worse with the score, so that most searches end between a start and the last row."""
+    rng, found = np.random.default_rng(4), []
+    for n in rng.integers(30, 400, 40).tolist():
+        alpha = float(rng.choice([0.1, 0.25, 0.4]))
+        scores = rng.random(n) * 0.4
+        proba = np.stack([1 - scores, scores / 2, scores / 2], axis=1)
+        y = np.where(rng.random(n) < 2 * scores, rng.integers(3, size=n), 0)
+        made = triage(alpha, 0.1, "divergence", point="mode").calibrate(proba, y)
+        risks = made.decide(proba).model_risk
+        assert made.threshold_ == expected_betting_threshold(risks, y / 2, alpha, 0.1)
+        found.append(made.threshold_)
+    assert np.isfinite(found).sum() >= 10
+
+
 def test_the_largest_start_that_passes_leads_furthest():
     """The start of 9 rows ends at the first miss, and that of 27 passes, with 3 misses."""
     y = np.zeros(100, int)
@@ -464,6 +514,7 @@ def test_wrong_rows_are_refused(made):
         (lambda: made.decide([[0.5, 0.5]], groups=["a"]), "not made with groups"),
         (lambda: made.decide([[0.5, 0.5]], unseen_groups="full"), "unseen_groups must be one of"),
         (lambda: made.share_curve([]), "at least one number"),
+        (lambda: made.share_curve(0.1), "alphas must be a sequence of numbers; got 0.1"),
         (lambda: made.share_curve([2]), "alpha must lie strictly"),
         (lambda: triage().calibrate(np.empty((0, 2)), []), "no rows"),
         (lambda: triage().calibrate([[0.5, 0.5]], [3]), "3"),

@@ -129,6 +129,16 @@ def test_too_few_rows_are_noted_and_everything_is_referred():
             ("triage", "rows.parquet", *COLUMNS, "--alpha", "0.1", "-o", "t.json", "--json", "t.json"),
             "--json: t.json is --out too",
         ),
+        (
+            2,
+            ("triage", "rows.parquet", *COLUMNS, "--alpha", "0.1", "-o", "t.json", "--json", "sub/../t.json"),
+            "is --out too",
+        ),
+        (
+            2,
+            ("triage", "rows.parquet", *COLUMNS, "--alpha", "0.1", "-o", "t.json", "--random-state", "-1"),
+            "--random-state must be 0 or larger; got -1",
+        ),
         (1, ("triage", "new.csv", *COLUMNS, "--alpha", "0.1", "-o", "t.json"), "'y'"),
         (1, ("decide", "rows.parquet", "new.csv", "-o", "d.csv"), "The triage comes first"),
         (2, ("decide", "ready.json", "*.csv", "-o", "d.csv"), "decide reads one file at a time"),
@@ -143,6 +153,7 @@ def test_too_few_rows_are_noted_and_everything_is_referred():
     ],
 )
 def test_wrong_commands_are_refused(code, arguments, message):
+    Path("sub").mkdir()
     orisk.jobs.triage(
         orisk.TriageController(alpha=0.1),
         "rows.parquet",
@@ -183,6 +194,9 @@ def test_jobs_say_what_they_take():
         ("n_accepted", 3),
         ("total_loss", "1/2"),
         ("total_loss", "10000"),
+        ("total_loss", "MOST"),  # alpha of the accepted rows, which no test rejects
+        ("threshold", {"hex": "-0x1.8p+0", "decimal": "-1.5"}),
+        ("threshold", {"hex": "0x0.0p+0", "decimal": "0.0"}),
         ("threshold", {"hex": "inf", "decimal": "inf"}),
         ("threshold", {"hex": "-inf", "decimal": "-inf"}),
         ("threshold", {"hex": "0x1.8p-3", "decimal": "0.25"}),
@@ -194,6 +208,8 @@ def test_a_file_that_contradicts_itself_is_refused(field, value):
     document = json.loads(Path("triage.json").read_text())
     part = document["parts"][1]
     assert part["n_accepted"] not in (0, part["n_rows"])
+    if value == "MOST":
+        value = str(part["n_accepted"] // 20)
     (part if field in part else document)[field] = value
     Path("triage.json").write_text(json.dumps(with_digests(document)))
     with pytest.raises(ValueError, match="can't be loaded: field"):

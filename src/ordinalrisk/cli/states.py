@@ -41,8 +41,7 @@ def places_of(
     written = None if json is None else options.place(json)
     if written is not None:
         terminal.require_writable_file(written, "--json", known, *read)
-        if written == known:  # which is not there yet
-            terminal.fail(f"--json: {written} is STATE too; choose another name.")
+        terminal.require_other_file(written, "--json", known, "STATE")
     return rows, known, saved, written
 
 

@@ -83,10 +83,11 @@ def triage(
     curve = None if json is None else options.place(json)
     if curve is not None:
         terminal.require_writable_file(curve, "--json", *read)
-        if curve == written:
-            terminal.fail(f"--json: {curve} is --out too; choose another name.")
+        terminal.require_other_file(curve, "--json", written, "--out")
     if options.is_by_class(alpha):
         terminal.fail("--alpha must be one number; the label of an accepted row is not known.")
+    if random_state is not None and random_state < 0:
+        terminal.fail(f"--random-state must be 0 or larger; got {random_state}.")
     risk, failing = options.number(alpha, "--alpha"), options.number(delta, "--delta")
 
     from ordinalrisk import jobs

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ordinalrisk.inputs.arrays import library_of, to_numpy
 from ordinalrisk.inputs.labels import Classes
 from ordinalrisk.inputs.numbers import as_fraction
+from ordinalrisk.inputs.row_index import row_index
 from ordinalrisk.losses.cost_table import LARGEST_COST
 from ordinalrisk.losses.exact_numbers import items
 
@@ -50,11 +51,12 @@ class ActionCosts:
         if actions is not None and (isinstance(costs, Mapping) or is_frame):
             raise ValueError("costs names the actions already; leave out actions.")
         if isinstance(costs, Mapping):
-            names, rows = list(costs), [items(row, f"costs[{name!r}]") for name, row in costs.items()]
+            names = list(costs)
+            rows = [_row(row, classes, f"costs[{name!r}]") for name, row in costs.items()]
         elif is_frame:
             names, rows = _rows_of_frame(costs, classes)
         else:
-            rows = [items(row, f"costs[{i}]") for i, row in enumerate(items(costs, "costs"))]
+            rows = [_row(row, classes, f"costs[{i}]") for i, row in enumerate(items(costs, "costs"))]
             if actions is None:
                 raise ValueError(f"costs is a table without the names of the actions{_NO_NAMES}.")
             names = [actions] if isinstance(actions, str) else items(actions, "actions")
@@ -147,6 +149,20 @@ class ActionCosts:
         for k, costs in enumerate(scaled.T):
             means += proba[:, k, None].astype(np.float64) * costs
         return means
+
+
+def _row(row: Any, classes: Classes, name: str) -> list[Any]:
+    """List the costs of an action; those of a pandas series with an index are found by their labels."""
+    index = row_index(row)
+    if index is None or type(index).__name__ == "RangeIndex":
+        return items(row, name)
+    texts, labels = [str(label) for label in index], [str(label) for label in classes.tolist()]
+    if sorted(texts) != sorted(labels):
+        raise ValueError(
+            f"{name} has the index {', '.join(texts)}, but the labels are {', '.join(labels)}; if its costs "
+            f"are in the order of the labels, pass {name}.to_numpy(), which has no index."
+        )
+    return [row.iloc[texts.index(label)] for label in labels]
 
 
 def _rows_of_frame(frame: Any, classes: Classes) -> tuple[list[Any], list[list[Any]]]:

@@ -240,14 +240,16 @@ class IntervalSet:
         ----------
         costs : mapping, data frame or table
             What each action costs for each label: a mapping from each action to its costs in the order of
-            the labels; a frame with a column named after each label, and the actions as its index or in its
-            first column; or a table with a row for each action. A cost is any number. Decimals are exact:
-            0.29 is 29/100, and worst cases are compared without rounding.
+            the labels, or to a pandas series with the labels as its index; a frame with a column named after
+            each label, and the actions as its index or in its first column; or a table with a row for each
+            action. A cost is any number. Decimals are exact: 0.29 is 29/100, and worst cases are compared
+            without rounding.
         actions : sequence of str, optional
             The names of the rows of a table.
         proba : array-like of shape (n, K), optional
             Among actions with the same worst case, take the one with the least mean cost under these
-            probabilities. Without them, and for equal means, it is the first one in ``costs``. If the
+            probabilities. Without them, and for equal means, it is the first one in ``costs``; means are
+            floats, so rounding can decide between means that are equal as decimals. If the
             calibration recalibrates scores, pass what its map makes of them:
             ``controller.recalibration(scores)``.
 
@@ -275,9 +277,9 @@ class IntervalSet:
         matrix = None if proba is None else self._probabilities(proba)
         return Decisions(
             _read_only(table.choose(*ends, matrix)),
-            table.worst_cases(*ends),
+            _read_only(table.worst_cases(*ends)),
             table.actions,
-            table.values,
+            _read_only(table.values),
             self.classes,
             self.index,
         )
@@ -400,7 +402,7 @@ def _checked_positions(values: Any, name: str) -> NDArray[np.int32]:
     return _read_only(positions)
 
 
-def _read_only(array: NDArray[np.int32]) -> NDArray[np.int32]:
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     if on_device(array):  # tensors have no such flag
         return array
     view = array.view()

@@ -26,6 +26,7 @@ from ordinalrisk.inputs.labels import Classes
 from ordinalrisk.inputs.numbers import Number, as_fraction
 from ordinalrisk.inputs.row_index import require_same_rows, row_index
 from ordinalrisk.inputs.row_names import RowNames
+from ordinalrisk.losses.exact_numbers import items
 from ordinalrisk.losses.kinds import IntervalLoss
 from ordinalrisk.prediction.predictor import require_columns
 from ordinalrisk.recalibration.applying import recalibrated
@@ -380,7 +381,11 @@ class TriageController:
                 "needs; calibrate again."
             )
         costs = self._spec.costs(len(self.classes_))
-        given = [as_fraction(each) * costs.bound for each in _ALPHAS] if alphas is None else list(alphas)
+        given = (
+            [as_fraction(each) * costs.bound for each in _ALPHAS]
+            if alphas is None
+            else items(alphas, "alphas")
+        )
         if not given:
             raise ValueError("alphas must have at least one number.")
         risks = [self._spec.checked_alpha(as_fraction(each, "alpha"), costs) for each in given]

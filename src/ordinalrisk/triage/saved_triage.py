@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
+from ordinalrisk.calibration.binomial_tails import binomial_rejects
 from ordinalrisk.calibration.spec import Spec
 from ordinalrisk.inputs.column_roles import ScoreColumns
 from ordinalrisk.inputs.labels import Classes
@@ -92,7 +93,11 @@ def _certified(part: SavedPart, spec: Spec, costs: CostTable) -> Certified:
     delta = as_fraction(spec.delta)
     starts = start_ranks(n, alpha, delta, two_valued)
     needed = starts[0] if starts else rows_needed(n, alpha, delta, two_valued)
-    least = needed if n_accepted else 0
-    require(least <= n_accepted, "accepts fewer rows than can certify alpha")
     require(total <= n_accepted * as_fraction(spec.alpha), "loses more than alpha on the accepted rows")
+    if n_accepted:
+        require(needed <= n_accepted, "accepts fewer rows than can certify alpha")
+        require(threshold > 0, "has a threshold below which no row can be")
+    if n_accepted and two_valued:
+        missed, level = int(total / costs.bound), delta / len(starts)
+        require(binomial_rejects(missed, n_accepted, alpha, level), "loses too much on them to certify alpha")
     return Certified(part.group, n, threshold, n_accepted, total, needed)
