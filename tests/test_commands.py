@@ -548,7 +548,7 @@ def test_report_leaves_single_rows_out(files):
     )
     assert not any(stop["widest"] or stop["missed"] for stop in found["stops"])
     assert '<section aria-labelledby="cases" hidden>' in Path("report.html").read_text()
-    some = {"cases", "stops"}
+    some = {"cases", "stops", "slices"}
     assert {key: found[key] for key in found.keys() - some} == {
         key: whole[key] for key in whole.keys() - some
     }

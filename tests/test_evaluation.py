@@ -1204,3 +1204,27 @@ def test_parts_add_up_to_the_same_colour():
     guarantees = [replace(controller.guarantee())]
     lights = [each.finish(controller.calibration_, guarantees)[0].light for each in (whole, parts)]
     assert lights[0] == lights[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"loss": orisk.WeightedLoss([0, 1, 1])}, "Not counting class 0, no class, group or set size"),
+        ({"condition_on": "label", "exempt_classes": [0]}, "Not counting class 0, no class, group or set"),
+        (
+            {"condition_on": "label", "exempt_classes": [0, 2]},
+            "Not counting classes 0, 2, no class, group or",
+        ),
+    ],
+    ids=["no cost", "exempt", "two"],
+)
+def test_a_green_light_names_the_classes_that_were_not_compared(options, said):
+    """All rows of class 0 are missed, which neither a loss without cost nor an exempt class counts."""
+    y = np.random.default_rng(0).integers(0, 3, 2000)
+    proba = np.full((2000, 3), 0.02)
+    proba[np.arange(2000), np.where(y == 0, 2, y)] = 0.96
+    controller = orisk.RiskController(alpha=0.1, check=False, **options).calibrate(proba[:1000], y[:1000])
+    found = orisk.jobs.evaluate_arrays(controller, proba[1000:], y[1000:])
+    assert found.by_class.coverage.value[0] == 0
+    assert found.colour == "green"
+    assert said in found.sentence

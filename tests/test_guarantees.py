@@ -65,7 +65,7 @@ def test_with_delta_it_says_with_what_probability_and_by_which_bound(options, lo
         f"With probability at least 0.95 over the {drawn} of the calibration rows,{at_once} the expected "
         "loss of a new row is at most 0.2, provided that the row and the calibration rows are independent "
         f"draws from one population (n = {N} rows, losses from 0 to B = 1; {name}{alone})."
-        + " Nothing is guaranteed about the share of sets that miss the truth."
+        + " Nothing more is guaranteed about the share of sets that miss the truth."
         * (loss == "divergence")
     )
 
@@ -148,7 +148,7 @@ def test_a_loss_by_distance_says_that_it_guarantees_no_coverage(loss):
     by_distance = loss != "coverage"
     found = guarantee_of(0.2, loss)
     assert found.one_cost == (not by_distance)
-    said = "Nothing is guaranteed about the share of sets that miss the truth."
+    said = "Nothing more is guaranteed about the share of sets that miss the truth."
     assert (said in words(found)) == by_distance
 
 

@@ -16,6 +16,7 @@ from unchecked import FEW, UNCHECKED
 
 import ordinalrisk as orisk
 from ordinalrisk import RiskController
+from ordinalrisk.report.headline import headline as headline_of
 
 pytestmark = UNCHECKED
 
@@ -616,3 +617,15 @@ def test_drift_takes_the_dialect_of_a_file(tmp_path, monkeypatch):
     given = ["drift", "state.json", "cal.json", "new.csv", "--scores", "p0,p1,p2,p3", "--rescale"]
     succeeds(*given, "--delimiter", ";", "--decimal", ",")
     assert run(*given, "--delimiter", "|").exit_code != 0
+
+
+def test_the_headline_of_groups_exempts_the_class_and_not_a_group():
+    rng = np.random.default_rng(0)
+    proba, y = draw(rng, 300)
+    alphas = {0: 0.1, 1: 0.2, 2: 0.1, 3: 0.2}
+    controller = by_class(exempt_classes=[3], alpha=alphas)
+    guarantee = controller.calibrate(proba, y, groups=rng.choice(["a", "b"], 300)).guarantee()
+    assert headline_of(controller.loss, 4, guarantee) == (
+        "In each of 2 groups and for each true class except 3, at most 10 % of sets miss the truth for 0 and "
+        "2, at most 20 % for 1."
+    )

@@ -561,3 +561,13 @@ def test_a_map_that_saw_the_calibration_rows_breaks_the_promise(method):
         risks.append(1 - orisk.metrics.coverage(y[60:], controller.predict_set(X[60:])))
     risk, error = risk_and_error(risks)
     assert risk > ALPHA + 3 * error
+
+
+def test_a_calibration_without_the_map_has_no_recalibrator():
+    X = np.random.default_rng(0).normal(size=(200, 1))
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    model = orisk.OrdinalRiskClassifier(LogisticRegression(), recalibrate="temperature").fit(X, y)
+    assert model.recalibrator_ is not None
+    model.set_params(recalibrate=None).calibrate(X[:100], y[:100])
+    assert model.controller_.recalibration is None
+    assert model.recalibrator_ is None

@@ -214,6 +214,7 @@ def layout(K, S):
         "slices": or_none(
             record(
                 looked_at=is_whole,
+                fewest_rows=is_whole,
                 columns=list_of(is_text),
                 left_out=list_of(is_text),
                 missed=is_number,
@@ -956,3 +957,22 @@ def test_what_the_report_has_is_found_by_name():
     assert all(hasattr(report, name) for name in report.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = report.nothing
+
+
+def test_values_of_few_rows_are_not_shown_without_single_rows(draw):
+    """The name of a customer with one row is then neither in the summary nor on the page."""
+    proba, y = draw(200)[:2]
+    controller = orisk.RiskController(alpha=0.2).calibrate(proba[:100], y[:100])
+    names = ["usual"] * 92 + ["often"] * 5 + ["seldom"] * 2 + ["Ann Smith"]
+    shown = {
+        rows: summarise(controller, proba[100:], y[100:], cases={"name": names}, rows=rows)
+        for rows in (True, False)
+    }
+    values = {rows: {each["value"] for each in found["slices"]["worst"]} for rows, found in shown.items()}
+    assert values == {True: {*names}, False: {"usual", "often"}}
+    assert shown[False]["slices"]["looked_at"] == 4
+    page = render(shown[False])
+    assert "Ann Smith" not in page
+    assert "Values with fewer than 5 rows are not shown." in page
+    few = [f"Ann {i}" for i in range(25) for _ in range(4)]
+    assert summarise(controller, proba[100:], y[100:], cases={"name": few}, rows=False)["slices"] is None

@@ -265,7 +265,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ) -> Self:
         """Calibrate a trained model on all the given rows.
 
-        A map that :meth:`fit` fitted and a growth rule that it chose stay as they are. The probabilities of a
+        A map that :meth:`fit` fitted and a growth rule that it chose stay as they are, unless ``recalibrate``
+        was set to None since, which drops the map. The probabilities of a
         ``FrozenEstimator`` are used as they are, unless you pass ``recalibrate``.
 
         Parameters
@@ -324,6 +325,8 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         labels, of_rows = column_or_1d(to_numpy(y, "y"), warn=True), {"groups": groups, "clusters": clusters}
         weights = {"sample_weight": sample_weight, "class_ratios": class_ratios}
         self._calibrate(estimator, controller, X, labels, **of_rows, **weights, **learning)
+        if not is_frozen and controller.recalibration is None:
+            self.recalibrator_ = None
         if is_frozen:
             self.recalibrator_ = getattr(controller, "recalibrator_", None)
             self.growth_sizes_ = getattr(controller, "growth_sizes_", None)

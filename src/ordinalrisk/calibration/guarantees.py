@@ -90,7 +90,8 @@ class Guarantee(Table):
         ``calibration_risk`` is a share too, and ``n_needed`` counts rows that can lose ``B``.
     one_cost : bool
         Whether every miss of a true class costs the same. If not, the loss says how far off sets are, and
-        nothing is guaranteed about the share of sets that miss the truth.
+        nothing more is guaranteed about the share of sets that miss the truth than follows from the expected
+        loss.
     recalibration : str or None
         The map from scores to probabilities, and the number of rows that it was fitted on.
     side : {"upper", "lower"} or None
@@ -130,7 +131,7 @@ class Guarantee(Table):
 
     def __str__(self) -> str:
         no_coverage = (
-            "" if self.one_cost else "Nothing is guaranteed about the share of sets that miss the truth."
+            "" if self.one_cost else "Nothing more is guaranteed about the share of sets that miss the truth."
         )
         sentences = [self._promise(), no_coverage, self._recalibrated(), self._exception(), self._by_count()]
         return "\n".join(

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ordinalrisk.display.text_table import listed
 from ordinalrisk.evaluation.far_off import FarOff
 from ordinalrisk.evaluation.realised import Realised
 
@@ -35,14 +36,15 @@ def light_of(
     strata: str | None = None,
     least_covered: str = "",
     target: str = "1 - alpha",
+    not_compared: Sequence[Any] = (),
 ) -> Light:
     """Return the colour of a verdict and what else the test rows show.
 
     ``strata`` names what has guarantees of its own, such as ``"groups"``: then the loss is above ``alpha`` in
     some of them, not over all rows.
 
-    A green sentence says with what coverage classes, groups and sizes were compared, the ``target``, and ends
-    with what may be wrong with the ``least_covered`` class.
+    A green sentence says with what coverage classes, groups and sizes were compared, the ``target``, names
+    the classes that were ``not_compared``, and ends with what may be wrong with the ``least_covered`` class.
 
     Examples
     --------
@@ -72,7 +74,11 @@ def light_of(
         return Light("amber", few, far_off, n_looked_at)
     if not n_looked_at:
         return Light("green", f"{_AGREE}.")
-    fine = f"{_AGREE}. No class, group or set size is clearly covered less than half as often as {target}"
+    no_class = "No class"
+    if not_compared:
+        classes = "class" if len(not_compared) == 1 else "classes"
+        no_class = f"Not counting {classes} {listed(map(repr, not_compared), _MOST_NAMED)}, no class"
+    fine = f"{_AGREE}. {no_class}, group or set size is clearly covered less than half as often as {target}"
     return Light("green", f"{fine}; {least_covered}." if least_covered else f"{fine}.", far_off, n_looked_at)
 
 

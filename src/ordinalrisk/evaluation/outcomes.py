@@ -249,7 +249,11 @@ class Outcomes(Summary):
         noun = strata_noun(guarantee) if guarantee.parts else None
         least = least_covered(kinds, rows_per_unit)
         target = "all rows together" if not costs.one_cost else "1 - alpha" if bound == 1 else "1 - alpha / B"
-        return light_of(verdict.word, found, len(kinds), too_few, noun, least, target)
+        compared = {each.name for each in kinds if each.kind == "class"}
+        with_rows = np.flatnonzero(tally.class_rows).tolist()
+        labels = [calibration.classes.tolist()[k] for k in with_rows]
+        others = [label for label in labels if label not in compared]
+        return light_of(verdict.word, found, len(kinds), too_few, noun, least, target, others)
 
     def _realised(self, stop: int, part: int | None, calibration: Calibration) -> Realised | None:
         """Return the mean loss of the rows of a stratum, or of all rows."""

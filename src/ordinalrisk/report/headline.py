@@ -56,7 +56,9 @@ def _conditions(guarantee: Guarantee) -> Iterator[str]:
         each.append("for each pool of true classes" if pooled else "for each true class")
     exempt = dict.fromkeys(repr(part.label) for part in guarantee.parts if part.exempt)
     if exempt:
-        each = [*each[:-1], f"{each[-1] if each else 'for each true class'} except {listed(exempt)}"]
+        if not classes or _alphas_differ(guarantee):
+            each.append("for each true class")
+        each[-1] += f" except {listed(exempt)}"
     if each:
         yield f"{' and '.join(each)}{'' if guarantee.delta is None else ' separately'}, "
     if guarantee.delta is not None:

@@ -237,11 +237,13 @@ def _slice_notes(summary: SummaryData) -> list[str]:
     """Explain the table of slices; nothing without one."""
     if (slices := summary["slices"]) is None:
         return []
-    notes = [
+    notes = [  # earlier summaries have no fewest_rows
         f"At the calibrated alpha, sets miss {_short(slices['missed'])} of all rows. Of the "
         f"{slices['looked_at']:,} values of {', '.join(slices['columns'])}, these have the most misses."
     ]
     notes += ["The intervals hold for all values together (Bonferroni), so few stand out by chance."]
+    if (fewest := slices.get("fewest_rows", 1)) > 1:
+        notes.append(f"Values with fewer than {fewest} rows are not shown.")
     if slices["left_out"]:
         notes.append(f"Columns with too many values are left out: {', '.join(slices['left_out'])}.")
     promise = summary.get("promise")

@@ -19,6 +19,7 @@ from ordinalrisk.prediction.predictor import Predictor
 
 MOST_VALUES = 50  # of a column
 MOST_SHOWN = 10
+FEWEST_ROWS = 5  # of a value that is shown without single rows
 
 MissesByValue = dict[str, tuple[int, int]]  # rows, and those that are missed, by value
 
@@ -67,8 +68,10 @@ class Slices(Summary):
         """Pickle without the predictor, once there are rows."""
         return self.__dict__ | ({"_predictor": None} if self._has_rows else {})
 
-    def finish(self) -> dict[str, Any] | None:
+    def finish(self, fewest_rows: int = 1) -> dict[str, Any] | None:
         """Return the slices that are missed most often by the lower end of their interval; None without.
+
+        Values with fewer than ``fewest_rows`` rows count, but are not shown.
 
         A column with a single value is left out, since its rows are all rows, and so is one with a value for
         nearly each row.
@@ -86,9 +89,13 @@ class Slices(Summary):
             for value, (rows, missed) in values.items():
                 estimate = share(missed, rows, 1 - (1 - CONFIDENCE) / n_slices)
                 worst_first = -estimate.low, -estimate.value, -rows, place, value
-                found.append((worst_first, name, value, rows, [*map(float, estimate)]))
+                if rows >= fewest_rows:
+                    found.append((worst_first, name, value, rows, [*map(float, estimate)]))
+        if not found:
+            return None
         return {
             "looked_at": n_slices,
+            "fewest_rows": fewest_rows,
             "columns": [*counts],
             "left_out": [
                 name for name, values in self._columns.items() if values is None or len(values) > most

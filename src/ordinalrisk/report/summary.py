@@ -44,6 +44,7 @@ from ordinalrisk.report.headline import headline, loss_name
 from ordinalrisk.report.lookup import lookup
 from ordinalrisk.report.rows import ReportRows, shown_columns
 from ordinalrisk.report.rule_comparison import compare_rules
+from ordinalrisk.report.slices import FEWEST_ROWS
 from ordinalrisk.report.stops import alpha_range, stops_of
 
 _SHARES = " Losses, risks and alpha are shares of what could be lost."
@@ -246,7 +247,7 @@ class ReportSummary:
         rows : bool
             Whether to include single rows with their columns: the first 20,000, and those with the largest
             sets and the worst misses. If False, only numbers of many rows together are there, among them the
-            misses by value of a column.
+            misses by value of a column, of values with at least 5 rows.
 
         Returns
         -------
@@ -309,7 +310,7 @@ class ReportSummary:
                 "rows": self._cases(striking),
                 "lookup": lookup(striking.cases, outcomes.distinct),
             },
-            "slices": self.rows.slices.finish(),
+            "slices": self.rows.slices.finish(1 if rows else FEWEST_ROWS),
             "reliability": self.rows.reliability.finish(),
             "scores": scores_compared(calibration, self.rows.scores.counts),
             "rules": None if by_class else compare_rules(controller, proba, labels, values, self.n_rows),
