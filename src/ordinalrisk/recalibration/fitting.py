@@ -24,7 +24,8 @@ from ordinalrisk.recalibration.maps import (
 
 Floats = NDArray[np.float64]
 _LARGEST_SLOPE = 50.0
-_RIDGES = (1.0, 10.0, 100.0)
+_ADDED = 0.5
+"""How many rows are added for each label, because a label that no row has is not impossible."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class FitRows:
 
     def label_shares(self) -> Floats:
         """Return the share of each label; half a row is added to each, so that none is 0."""
-        counts = np.bincount(self.labels, minlength=self.n_classes) + 0.5
+        counts = np.bincount(self.labels, minlength=self.n_classes) + _ADDED
         return np.asarray(counts / counts.sum(), np.float64)
 
 
@@ -112,10 +113,11 @@ def fit_ordered_regression(rows: FitRows, ridge: float = 1.0) -> OrderedRegressi
     mean = proba @ np.arange(n_scores) / proba.sum(axis=1)
     features = np.column_stack([rows.logs, mean])
     centre, scale = features.mean(axis=0), features.std(axis=0) + 1e-6
-    standard = (features - centre) / scale
+    standard = np.vstack([(features - centre) / scale, np.zeros((K, n_scores + 1))])
+    counts = np.r_[np.ones(n), np.full(K, _ADDED)]
     below = np.cumsum(rows.label_shares())[:-1]
     start = np.log(below / (1 - below))
-    label = rows.labels
+    label, at = np.r_[rows.labels, np.arange(K)], np.arange(n + K)
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         weights, first, steps = np.split(parameters, [n_scores + 1, n_scores + 2])
@@ -123,16 +125,15 @@ def fit_ordered_regression(rows: FitRows, ridge: float = 1.0) -> OrderedRegressi
         cuts = first[0] + np.r_[0.0, np.cumsum(sizes)]
         z = cuts - (standard @ weights)[:, None]
         F = 1 / (1 + np.exp(-np.clip(z, -35, 35)))
-        edges = np.column_stack([np.zeros(n), F, np.ones(n)])
+        edges = np.column_stack([np.zeros(n + K), F, np.ones(n + K)])
         slopes = edges * (1 - edges)
-        at = np.arange(n)
         p = np.maximum(edges[at, label + 1] - edges[at, label], 1e-12)
-        up, down = slopes[at, label + 1] / p, slopes[at, label] / p
+        up, down = counts * slopes[at, label + 1] / p, counts * slopes[at, label] / p
         by_cut = np.bincount(label, -up, K)[: K - 1] + np.bincount(label, down, K)[1:]
         tails = np.cumsum(by_cut[::-1])[::-1]
         gradient = np.r_[standard.T @ (up - down), tails[0], tails[1:] * sizes]
         gradient[: n_scores + 1] += ridge * weights
-        return -np.log(p).sum() + ridge * (weights @ weights) / 2, gradient
+        return -(counts @ np.log(p)) + ridge * (weights @ weights) / 2, gradient
 
     begin = np.r_[np.zeros(n_scores + 1), start[0], np.log(np.maximum(np.diff(start), 1e-6))]
     found = _minimized(loss, begin, n)
