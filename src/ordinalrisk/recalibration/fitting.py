@@ -107,6 +107,7 @@ def fit_regression(rows: FitRows, ridge: float = 10.0) -> Regression:
 
 
 def fit_ordered_regression(rows: FitRows, ridge: float = 1.0) -> OrderedRegression:
+    """Fit the ordered regression to the rows and to half a row of each label, which has the mean features."""
     n, n_scores = rows.logs.shape
     K = rows.n_classes
     proba = np.exp(rows.logs)
