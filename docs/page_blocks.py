@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -22,6 +22,11 @@ def filled(page: str, texts: Mapping[str, str]) -> str:
                 f"The page must have one pair of marks <!-- {name} --> and <!-- /{name} -->; it has {count}."
             )
     return page
+
+
+def table(lines: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown; the second line has the alignments."""
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def rounded(value: Any) -> Any:

@@ -1,10 +1,12 @@
 """Sizes at equal risk over real targets: how they are compared, and the page on the last run."""
 
+import json
+
 import numpy as np
 import pytest
 
 import ordinalrisk as orisk
-from benchmarks.field import measure, methods, page, results
+from benchmarks.field import judges, judges_page, measure, methods, page, results
 
 CELLS, FOUND = results.load(page.NUMBERS)
 PAGE = page.PAGE.read_text()
@@ -18,7 +20,13 @@ def test_tables_are_those_of_the_last_run():
     compared = results.comparable(CELLS)
     assert block("methods") == page.methods_table(compared, FOUND)
     assert block("models") == page.models_table(compared)
-    assert block("behind") == page.behind_table(compared)
+    assert block("rules") == page.rules_table(compared)
+    assert block("behind") == page.behind_table(compared, FOUND)
+
+
+def test_tables_on_judges_are_those_of_the_last_run():
+    for name, text in judges_page.tables(json.loads(judges.NUMBERS.read_text())).items():
+        assert block(name) == text
 
 
 def test_the_page_counts_what_is_compared():
@@ -66,3 +74,42 @@ def test_p_values_are_adjusted_by_holm():
     found = results.adjusted_p_values(cells, ["larger", "same"])
     assert found["larger"] == pytest.approx(2 * 2 / 2**12)  # the smallest that 12 signs allow, twice
     assert found["same"] > 0.05
+
+
+def cell(ratios, **about):
+    """A cell with these ratios of our size to that of every peer, one by split."""
+    without = {"frontier": np.log(ratios)} | dict.fromkeys(results.PEERS, np.zeros(len(ratios)))
+    sizes = {"frontier": np.exp(np.mean(np.log(ratios)))} | dict.fromkeys(results.PEERS, 1.0)
+    return about | {"without": without, "sizes": sizes}
+
+
+def test_the_error_of_an_average_leaves_a_split_out_of_all_its_cells():
+    log_ratios = np.random.default_rng(0).normal(size=20) / 100
+    without = (log_ratios.sum() - log_ratios) / 19
+    same, opposite = ([cell(np.exp(sign * without)) for sign in signs] for signs in ((1, 1), (1, -1)))
+    expected = log_ratios.std(ddof=1) / np.sqrt(20)
+    assert results.error(same, "frontier", "rps") == pytest.approx(expected)
+    assert results.error(opposite, "frontier", "rps") == pytest.approx(0)
+
+
+@pytest.mark.parametrize(("size", "error", "expected"), [(1.02, 0.005, 1), (1.02, 0.02, 0), (1.005, 0.0, 0)])
+def test_behind_is_larger_by_one_percent_and_two_errors(size, error, expected):
+    cells = [cell([size]), cell([size])]
+    assert (
+        results.is_behind(cells, {("frontier", peer): error for peer in results.PEERS}, "frontier")
+        == expected
+    )
+
+
+def test_a_judge_gives_scores_of_its_ratings_and_labels_of_means():
+    judge = judges.Judge(ratings=10, people=2)
+    proba, y = judge.drawn(4_000, np.random.default_rng(0))
+    assert proba.shape == (4_000, 10)
+    assert ((proba > 0).sum(axis=1) <= 5).all()  # as many tokens are listed
+    assert {*y.tolist()} <= {*range(19)} == {*range(judge.n_labels)}
+    placed = judge.placed(proba)
+    np.testing.assert_array_equal(placed[:, ::2], proba)
+    assert not placed[:, 1::2].any()
+    means = proba @ np.linspace(1, 5, 10)
+    slope = np.polyfit(1 + 4 * y / 18, means, 1)[0]
+    assert 0.3 < slope < 0.6  # central tendency

@@ -120,6 +120,15 @@ def test_five_scores_become_thirteen_labels(method):
     assert np.isnan(fitted.gain_)
 
 
+def test_a_label_that_no_row_has_stays_possible():
+    """Half a row of each label is added, at the mean scores; without it, the label would have 1e-7."""
+    random = np.random.default_rng(0)
+    truth = random.choice([0, 1, 2, 3, 5, 6, 7, 8], 60)
+    judge = shares_of(np.exp(-2 * (np.arange(5) - truth[:, None] / 2 + random.normal(0, 0.5, (60, 1))) ** 2))
+    fitted = orisk.Recalibrator("ordered_regression", classes=range(9)).fit(judge, truth)
+    assert fitted.transform(judge)[:, 4].max() > 0.02
+
+
 def test_labels_without_a_score_get_their_share():
     """Half of the rows lack the token of the true label."""
     proba, y = labelled(4_000)

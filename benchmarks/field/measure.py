@@ -19,8 +19,6 @@ ALPHAS = (0.02, 0.05, 0.1)
 LOSSES: dict[str, IntervalLoss] = {"coverage": orisk.WeightedLoss(), "divergence": orisk.DivergenceLoss()}
 HERE = Path(__file__)
 
-
-REFERENCE = "frontier"
 AUTO = {"auto": "{}", "auto, recalibrated": "{}, recalibrated"}
 """The rule that has the smallest sets on out-of-fold rows of training, at this loss and alpha."""
 
@@ -102,26 +100,25 @@ def risk_and_size(mask: np.ndarray, y: np.ndarray, loss: IntervalLoss) -> tuple[
 def at_equal_risk(curves: Mapping[str, np.ndarray], alpha: float) -> dict[str, Any]:
     """Return each method's size at the realised risk ``alpha``.
 
-    ``errors`` are those of the logarithm of its ratio to the reference, by the jackknife over splits, and
-    ``risks`` the realised risks where the method is asked for ``alpha``. ``single`` says that single labels
-    have a smaller risk: then there is nothing to compare.
+    ``without`` are the logarithms of the sizes without each of the splits, for the jackknife, and ``risks``
+    the realised risks where the method is asked for ``alpha``. ``single`` says that single labels have a
+    smaller risk: then there is nothing to compare.
     """
     sizes = {method: size_at(curve, alpha) for method, curve in curves.items()}
-    splits = range(len(curves[REFERENCE]))
     without = {
-        method: np.log([size_at(np.delete(curve, split, axis=0), alpha) for split in splits])
+        method: np.log([size_at(np.delete(curve, split, axis=0), alpha) for split in range(len(curve))])
         for method, curve in curves.items()
-    }
-    errors = {
-        method: float(np.sqrt((len(splits) - 1) * np.var(each - without[REFERENCE])))
-        for method, each in without.items()
     }
     means = {method: curve.mean(axis=0)[:, 0] for method, curve in curves.items()}
     risks = {method: float(np.interp(alpha, LEVELS, risk)) for method, risk in means.items()}
-    return {"single": bool(means[REFERENCE].max() <= alpha), "sizes": sizes, "errors": errors, "risks": risks}
+    single = bool(means["frontier"].max() <= alpha)
+    return {"single": single, "sizes": sizes, "without": without, "risks": risks}
 
 
 def size_at(curve: np.ndarray, alpha: float) -> float:
-    """Return the mean size at the realised risk ``alpha``, between two levels by interpolation."""
+    """Return the mean size at the realised risk ``alpha``, between two levels by interpolation.
+
+    ``curve`` has the risk and the size by split and level.
+    """
     risk, size = curve.mean(axis=0).T
     return float(np.interp(alpha, np.maximum.accumulate(risk), size))

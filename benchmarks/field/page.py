@@ -1,10 +1,11 @@
 """The page docs/field.md: its tables and its picture, from the numbers of the last run.
 
-python -m benchmarks.field.page        after python -m benchmarks --section field
+python -m benchmarks.field.page        after python -m benchmarks --section field, and benchmarks.field.judges
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,21 @@ from typing import Any
 import matplotlib
 import numpy as np
 
-from docs.page_blocks import filled
+from docs.page_blocks import filled, table
 from ordinalrisk.files.atomic import replacing
 
+from . import judges, judges_page
+from .methods import RULES
 from .results import (
     LOSSES,
     OURS,
+    OWN,
     PEERS,
     Cell,
     adjusted_p_values,
     average_ranks,
     behind,
+    behind_on_average,
     by,
     comparable,
     load,
@@ -55,8 +60,10 @@ def main() -> None:
     blocks = {
         "methods": methods_table(compared, found),
         "models": models_table(compared),
-        "behind": behind_table(compared),
+        "rules": rules_table(compared),
+        "behind": behind_table(compared, found),
     }
+    blocks |= judges_page.tables(json.loads(judges.NUMBERS.read_text()))
     with replacing(PAGE) as temporary:
         temporary.write_text(filled(PAGE.read_text(), blocks))
     draw(compared, PICTURE)
@@ -77,7 +84,7 @@ def methods_table(cells: Sequence[Cell], found: dict[str, Any]) -> str:
     for method in sorted(methods, key=first.__getitem__):
         risk = f"{found['risks']['coverage'][method]:.2f}"
         lines.append([method, KINDS.get(method, "intervals"), *(c[method] for c in columns), risk])
-    return _markdown(lines)
+    return table(lines)
 
 
 def _size_and_rank(size: float, rank: float, p: float | None) -> str:
@@ -97,25 +104,44 @@ def models_table(cells: Sequence[Cell]) -> str:
         worst = max(
             ratio(group, OURS, "frontier") for group in by(mine, lambda cell: cell["target"]).values()
         )
-        lines.append([model, *changes, _change(mine), f"{100 * (worst - 1):+.1f} %"])
-    return _markdown(lines)
+        lines.append([model, *changes, _change(mine), _percent(worst)])
+    return table(lines)
 
 
 def _change(cells: Iterable[Cell]) -> str:
-    return f"{100 * (ratio(cells, OURS, 'frontier') - 1):+.1f} %"
+    return _percent(ratio(cells, OURS, "frontier"))
 
 
-def behind_table(cells: Sequence[Cell]) -> str:
-    """Return how often one of the nested, contiguous peers is smaller beyond doubt."""
-    lines = [["ours", "comparisons", "share that is not behind"], ["---", "---:", "---:"]]
-    for method in ("frontier", "auto", OURS, "auto, recalibrated"):
-        share = 1 - len(behind(cells, method)) / len(cells)
-        lines.append([method, str(len(cells)), f"{100 * share:.1f} %"])
-    return _markdown(lines)
+def _percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f} %"
 
 
-def _markdown(lines: Iterable[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def rules_table(cells: Sequence[Cell]) -> str:
+    """Return how much smaller ours is than each growth rule on scores as they are."""
+    lines = [["rule on scores as they are", *LOSSES, "both"], ["---", *["---:"] * (len(LOSSES) + 1)]]
+    for rule in RULES:
+        each = [[cell for cell in cells if cell["loss"] == loss] for loss in LOSSES]
+        lines.append([rule, *(_percent(ratio(mine, OURS, rule)) for mine in (*each, cells))])
+    return table(lines)
+
+
+def behind_table(cells: Sequence[Cell], found: dict[str, Any]) -> str:
+    """Return how often none of the nested peers without gaps is smaller beyond doubt."""
+    heads = ["data sets", "data sets and models", "single comparisons", "data sets without one"]
+    lines = [["ours", *heads], ["---", *["---:"] * len(heads)]]
+    targets = {cell["target"] for cell in cells}
+    for method in OWN:
+        single = behind(cells, method)
+        by_target, n_targets = behind_on_average(cells, found, method, ["target"])
+        by_pair, n_pairs = behind_on_average(cells, found, method, ["target", "model"])
+        shares = [
+            (n_targets - len(by_target), n_targets),
+            (n_pairs - len(by_pair), n_pairs),
+            (len(cells) - len(single), len(cells)),
+            (len(targets - {cell["target"] for cell in single}), len(targets)),
+        ]
+        lines.append([method, *(f"{there} of {n}, {100 * there / n:.1f} %" for there, n in shares)])
+    return table(lines)
 
 
 def draw(cells: Sequence[Cell], path: Path) -> None:
@@ -136,8 +162,10 @@ def draw(cells: Sequence[Cell], path: Path) -> None:
     }
     for label, (sizes, marker, colour) in marks.items():
         face = "none" if marker == "D" else COLOURS[colour]
-        axis.scatter(sizes, place, marker=marker, s=30, color=COLOURS[colour], facecolor=face, label=label)
+        style = {"s": 70, "linewidth": 2, "zorder": 3} if marker == "|" else {"s": 26}
+        axis.scatter(sizes, place, marker=marker, color=COLOURS[colour], facecolor=face, label=label, **style)
     axis.axvline(1, color=COLOURS["frontier"], linewidth=1.5)
+    axis.axvspan(0.99, 1.01, color="#dcebf5", linewidth=0, zorder=0, label="within 1 % of ours")
     axis.set_yticks(place, [f"{name}, {groups[name][0]['K']}" for name in names], fontsize=7.5)
     axis.set(xlabel="mean set size, in multiples of ours (frontier, recalibrated) at equal realised risk")
     figure.suptitle(

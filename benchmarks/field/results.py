@@ -14,10 +14,14 @@ from ordinalrisk.files.atomic import replacing
 
 Cell = Mapping[str, Any]
 OURS = "frontier, recalibrated"
+OWN = ("frontier", "auto", OURS, "auto, recalibrated")
 LOSSES = ("coverage", "divergence")
 ABOUT = ("target", "model", "K", "rows", "map")
 PEERS = ("rps", "paper", "LAC, gaps filled")
 """Nested intervals of others: ranked probability sets, the paper's rule, LAC with its gaps filled."""
+DUELS = [(own, peer) for own in OWN for peer in PEERS]
+Errors = Mapping[tuple[str, str], float]
+"""For each of :data:`DUELS`, the standard error of the mean logarithm of the ratio of the sizes."""
 
 
 def save(cells: Sequence[Cell], splits: int, path: Path) -> None:
@@ -27,28 +31,56 @@ def save(cells: Sequence[Cell], splits: int, path: Path) -> None:
     lines = []
     for about, mine in pairs.items():
         sizes = [[float(f"{cell['sizes'][method]:.4g}") for method in methods] for cell in mine]
-        errors = [[round(1e4 * cell["errors"][method]) for method in methods] for cell in mine]
         line = dict(zip(ABOUT, about, strict=True)) | {"single": [int(cell["single"]) for cell in mine]}
-        lines.append(json.dumps(line | {"sizes": sizes, "errors": errors}, separators=(",", ":")))
-    asked = [(cell["loss"], cell["alpha"]) for cell in mine]
-    risks = {loss: _risks([cell for cell in cells if cell["loss"] == loss], methods) for loss in LOSSES}
-    head = json.dumps({"splits": splits, "methods": methods, "asked": asked, "risks": risks})
+        line |= {"sizes": sizes, "errors": [_errors([cell]) for cell in mine]}
+        lines.append(json.dumps(line | {"error": _errors(comparable(mine))}, separators=(",", ":")))
+    head = {
+        "splits": splits,
+        "methods": methods,
+        "asked": [(cell["loss"], cell["alpha"]) for cell in mine],
+        "risks": {loss: _risks([cell for cell in cells if cell["loss"] == loss], methods) for loss in LOSSES},
+        "duels": DUELS,
+        "targets": {name: _errors(group) for name, group in by(comparable(cells), _target).items()},
+    }
     with replacing(path) as temporary:
-        temporary.write_text(head[:-1] + ', "pairs": [\n' + ",\n".join(lines) + "\n]}\n")
+        temporary.write_text(json.dumps(head)[:-1] + ', "pairs": [\n' + ",\n".join(lines) + "\n]}\n")
 
 
 def load(path: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the cells of a file, each with the numbers of the methods by name, and what holds for all."""
+    """Return the cells of a file, each with the numbers of the methods by name, and what holds for all.
+
+    ``found["errors"]`` has the errors of all cells of a target, or of a target and a model, by their names.
+    """
     found = json.loads(path.read_text())
     methods, cells = found["methods"], []
+    duels = [tuple(duel) for duel in found.pop("duels")]
+
+    def named(errors: Sequence[int]) -> dict[tuple[str, str], float]:
+        return dict(zip(duels, np.array(errors) / 1e4, strict=True)) if errors else {}
+
+    together = {(target,): named(errors) for target, errors in found.pop("targets").items()}
     for pair in found.pop("pairs"):
         about = {name: pair[name] for name in ABOUT}
+        together[pair["target"], pair["model"]] = named(pair["error"])
         for at, (loss, alpha) in enumerate(found["asked"]):
             sizes = dict(zip(methods, pair["sizes"][at], strict=True))
-            errors = dict(zip(methods, np.array(pair["errors"][at]) / 1e4, strict=True))
             here = {"loss": loss, "alpha": alpha, "single": bool(pair["single"][at])}
-            cells.append(about | here | {"sizes": sizes, "errors": errors})
-    return cells, found
+            cells.append(about | here | {"sizes": sizes, "errors": named(pair["errors"][at])})
+    return cells, found | {"errors": together}
+
+
+def _errors(cells: Sequence[Cell]) -> list[int]:
+    """Return the error of each of the duels, in units of 0.0001."""
+    return [round(1e4 * error(cells, *duel)) for duel in DUELS] if cells else []
+
+
+def error(cells: Iterable[Cell], ours: str, peer: str) -> float:
+    """Return the standard error of the mean log ratio of the sizes, by the jackknife over splits.
+
+    A split of a target is the same for all of its cells, so it is left out of all of them at once.
+    """
+    without = np.mean([cell["without"][ours] - cell["without"][peer] for cell in cells], axis=0)
+    return float(np.sqrt((len(without) - 1) * without.var()))
 
 
 def _risks(cells: Sequence[Cell], methods: Sequence[str]) -> dict[str, float]:
@@ -102,15 +134,27 @@ def _by_target(cells: Iterable[Cell], methods: Sequence[str]) -> np.ndarray:
     return np.array([[np.log(ratio(group, method, OURS)) for method in methods] for group in groups])
 
 
-def behind(cells: Iterable[Cell], ours: str, peers: Sequence[str] = PEERS) -> list[Cell]:
-    """Return the cells where a peer is smaller by more than 1 %, and by more than two standard errors."""
-    return [cell for cell in cells if any(_is_behind(cell, ours, peer) for peer in peers)]
+def is_behind(cells: Sequence[Cell], errors: Errors, ours: str, peers: Sequence[str] = PEERS) -> bool:
+    """Return whether a peer is smaller on average by more than 1 %, and by more than two standard errors."""
+    gaps = {peer: float(np.log(ratio(cells, ours, peer))) for peer in peers}
+    return any(gap > np.log(1.01) and gap > 2 * errors[ours, peer] for peer, gap in gaps.items())
 
 
-def _is_behind(cell: Cell, ours: str, peer: str) -> bool:
-    error = np.hypot(cell["errors"][ours], cell["errors"][peer])
-    gap = np.log(_ratio(cell, ours, peer))
-    return bool(gap > np.log(1.01) and gap > 2 * error)
+def behind(cells: Iterable[Cell], ours: str) -> list[Cell]:
+    """Return the single comparisons in which a peer is smaller."""
+    return [cell for cell in cells if is_behind([cell], cell["errors"], ours)]
+
+
+def behind_on_average(
+    cells: Iterable[Cell], found: Mapping[str, Any], ours: str, names: Sequence[str]
+) -> tuple[list[tuple[Any, ...]], int]:
+    """Return the groups of cells in which a peer is smaller on average, and how many groups there are."""
+    groups = by(cells, lambda cell: tuple(cell[name] for name in names))
+    return [key for key, mine in groups.items() if is_behind(mine, found["errors"][key], ours)], len(groups)
+
+
+def _target(cell: Cell) -> str:
+    return str(cell["target"])
 
 
 def _ratio(cell: Cell, method: str, reference: str) -> float:

@@ -24,7 +24,8 @@ from ordinalrisk.recalibration.maps import (
 
 Floats = NDArray[np.float64]
 _LARGEST_SLOPE = 50.0
-_RIDGES = (1.0, 10.0, 100.0)
+_ADDED = 0.5
+"""How many rows are added for each label, because a label that no row has is not impossible."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class FitRows:
 
     def label_shares(self) -> Floats:
         """Return the share of each label; half a row is added to each, so that none is 0."""
-        counts = np.bincount(self.labels, minlength=self.n_classes) + 0.5
+        counts = np.bincount(self.labels, minlength=self.n_classes) + _ADDED
         return np.asarray(counts / counts.sum(), np.float64)
 
 
@@ -106,33 +107,33 @@ def fit_regression(rows: FitRows, ridge: float = 10.0) -> Regression:
 
 
 def fit_ordered_regression(rows: FitRows, ridge: float = 1.0) -> OrderedRegression:
+    """Fit the ordered regression to the rows and to half a row of each label, which has the mean features."""
     n, n_scores = rows.logs.shape
     K = rows.n_classes
     proba = np.exp(rows.logs)
     mean = proba @ np.arange(n_scores) / proba.sum(axis=1)
     features = np.column_stack([rows.logs, mean])
     centre, scale = features.mean(axis=0), features.std(axis=0) + 1e-6
-    standard = (features - centre) / scale
-    below = np.cumsum(rows.label_shares())[:-1]
-    start = np.log(below / (1 - below))
-    label = rows.labels
+    standard = np.vstack([(features - centre) / scale, np.zeros((K, n_scores + 1))])
+    counts = np.r_[np.ones(n), np.full(K, _ADDED)]
+    shares = np.cumsum(rows.label_shares())[:-1]
+    start = np.log(shares / (1 - shares))
+    label = np.r_[rows.labels, np.arange(K)]
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         weights, first, steps = np.split(parameters, [n_scores + 1, n_scores + 2])
         sizes = np.exp(np.clip(steps, -30, 30))
         cuts = first[0] + np.r_[0.0, np.cumsum(sizes)]
-        z = cuts - (standard @ weights)[:, None]
-        F = 1 / (1 + np.exp(-np.clip(z, -35, 35)))
-        edges = np.column_stack([np.zeros(n), F, np.ones(n)])
-        slopes = edges * (1 - edges)
-        at = np.arange(n)
-        p = np.maximum(edges[at, label + 1] - edges[at, label], 1e-12)
-        up, down = slopes[at, label + 1] / p, slopes[at, label] / p
+        eta = standard @ weights
+        above = np.where(label < K - 1, _logistic(np.append(cuts, 0.0)[label] - eta), 1.0)
+        below = np.where(label > 0, _logistic(np.append(0.0, cuts)[label] - eta), 0.0)
+        p = np.maximum(above - below, 1e-12)
+        up, down = counts * above * (1 - above) / p, counts * below * (1 - below) / p
         by_cut = np.bincount(label, -up, K)[: K - 1] + np.bincount(label, down, K)[1:]
         tails = np.cumsum(by_cut[::-1])[::-1]
         gradient = np.r_[standard.T @ (up - down), tails[0], tails[1:] * sizes]
         gradient[: n_scores + 1] += ridge * weights
-        return -np.log(p).sum() + ridge * (weights @ weights) / 2, gradient
+        return -(counts @ np.log(p)) + ridge * (weights @ weights) / 2, gradient
 
     begin = np.r_[np.zeros(n_scores + 1), start[0], np.log(np.maximum(np.diff(start), 1e-6))]
     found = _minimized(loss, begin, n)
@@ -178,6 +179,11 @@ def fit_weights(true: Floats) -> Floats:
     found = _minimized(loss, np.zeros(true.shape[1]), len(true))
     weights = np.exp(found - found.max())
     return np.asarray(weights / weights.sum(), np.float64)
+
+
+def _logistic(z: Floats) -> Floats:
+    share: Floats = 1 / (1 + np.exp(-np.clip(z, -35, 35)))
+    return share
 
 
 def _softmax_loss(logits: Floats, labels: NDArray[np.int64]) -> tuple[float, Floats]:
