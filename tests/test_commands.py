@@ -198,6 +198,7 @@ def expected_evaluation(controller, rows, alpha=0.1):
     return {
         "format": "ordinalrisk evaluation",
         "alpha": str(alpha),
+        "recalibration": None,
         "rows": len(y),
         "colour": "amber",
         "verdict": "nothing",  # they are the rows of the calibration

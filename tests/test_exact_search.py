@@ -790,9 +790,9 @@ def test_a_report_says_that_it_knows_few_risks(draw, monkeypatch):
     assert {"0.1", "0.3"} <= {stop["alpha"] for stop in summary["stops"]}
     assert summary["calibration"]["most_tied"] is None
     for is_whole, page in pages.items():
-        assert (f"known only at {len(summary['stops'])} values of" in page) != is_whole
+        assert (f"known at only {len(summary['stops'])} values of" in page) != is_whole
         assert ("Most rows that change at one level (M)" in page) == is_whole
-        assert ("Levels of the risk curve that were kept" in page) != is_whole
+        assert ("Levels that were kept of the risk curve" in page) != is_whole
         assert f'"joined": {str(is_whole).lower()}' in page or f'"joined":{str(is_whole).lower()}' in page
 
 

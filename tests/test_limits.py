@@ -286,7 +286,8 @@ def test_a_forged_calibration_is_refused_at_once(calibrations, tmp_path, kind, f
 
 def test_an_older_calibration_of_many_bets_is_refused_at_once(calibrations, tmp_path):
     document = with_rows(calibrations["betting"], 300_000_000, schema_version=4)
-    for name in ("shuffle_seed", "score_counts", "pool_classes", "exempt_classes", "recalibration"):
+    newer = ("score_counts", "pool_classes", "exempt_classes", "recalibration", "side", "growth_loss")
+    for name in ("shuffle_seed", *newer):
         del document[name], document["digests"][name]
     path = tmp_path / "saved.json"
     path.write_text(json.dumps(with_digests(document)))

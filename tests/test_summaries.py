@@ -33,6 +33,7 @@ from ordinalrisk.curves.part_steps import (
     Sizes,
 )
 from ordinalrisk.evaluation.counts import SetCounts, Tally
+from ordinalrisk.evaluation.joint_outcomes import JointOutcomes
 from ordinalrisk.evaluation.outcomes import Outcomes
 from ordinalrisk.evaluation.realised import ClusterLosses, StratumCounts, WeightedLosses
 from ordinalrisk.evaluation.striking import StrikingRow, StrikingRows, TopRows
@@ -48,6 +49,7 @@ from ordinalrisk.report.reliability import Reliability
 from ordinalrisk.report.rows import ReportRows
 from ordinalrisk.report.slices import Slices
 from ordinalrisk.sequential.watched_files import ClusteredRows, FileFingerprints, Repeated
+from ordinalrisk.triage.scored_rows import ScoredRows
 
 pytestmark = FEW
 
@@ -166,6 +168,27 @@ def clustered_found(promise, found):
     return labels.tolist(), ends, clusters.tolist(), found.n_uncertified
 
 
+def triaged_found(promise, found):
+    parts, seed = found.ranked(0)
+    ranked = {part.group: (part.scores.tolist(), part.losses.tolist()) for part in parts}
+    return ranked, seed, found.data_blake3
+
+
+@cache
+def joint():
+    asked = [orisk.RiskController(alpha=0.3), orisk.RiskController("divergence", 0.1, side="upper")]
+    return orisk.JointController(asked).calibrate(PROBA, LABELS)
+
+
+def joint_found(promise, found):
+    parts = zip(joint().calibrated_parts, found.of_parts, strict=True)
+    tallies = [
+        outcomes.finish(part.calibration, [controller.guarantee()])[0].tally.nearest.tolist()
+        for (part, outcomes), controller in zip(parts, joint().parts_.values(), strict=True)
+    ]
+    return tallies, [each.hexdigest() for each in found.fingerprints], found.mean_size
+
+
 SUMMARIES = {
     LossSteps: Merged(lambda promise: LossSteps(controller(promise).spec, np.arange(K)), steps_found),
     DataFingerprint: Merged(lambda promise: DataFingerprint(), lambda promise, found: found.hexdigest()),
@@ -190,6 +213,18 @@ SUMMARIES = {
         lambda promise, found: (found.files, found.repeated),
     ),
     ClusteredRows: Merged(clustered, clustered_found, promises=["clusters by group"]),
+    ScoredRows: Merged(
+        lambda promise: orisk.TriageController("divergence", 0.2).empty_rows(np.arange(K)),
+        triaged_found,
+        promises=["rows", "groups"],
+        without_rows=False,
+    ),
+    JointOutcomes: Merged(
+        lambda promise: JointOutcomes(joint().calibrated_parts),
+        joint_found,
+        promises=["rows"],
+        without_rows=False,
+    ),
 }
 
 

@@ -102,6 +102,15 @@ def fitted():
     return orisk.OrdinalRiskClassifier(LogisticRegression(), alpha=0.3, random_state=0).fit(X, Y)
 
 
+@cache
+def joint():
+    return orisk.JointController([RiskController(alpha=0.3)]).calibrate(PROBA, Y, groups=NAMES)
+
+
+def triage(point="bayes"):
+    return orisk.TriageController(alpha=0.5, delta=0.5, point=point)
+
+
 def update_online(**arguments):
     online = OnlineRiskController(alpha=0.3)
     online.predict_set(PROBA)
@@ -116,7 +125,9 @@ GIVEN = orisk.FrontierGrowth(point="given")
 OPTIONS = {"groups": NAMES, "clusters": np.arange(N) // 2, "sample_weight": WEIGHTS}
 ROWS = {"proba": PROBA, "y": Y}
 NEW = {"proba": PROBA, "point_labels": POINTS}
+HALVES = {"groups": np.arange(N) % 2}
 OF_SETS = {"y": Y, "sets": SETS}
+OF_METRICS = OF_SETS | {"groups": NAMES}
 LOGITS = {"logits": PROBA[:, ::-1].cumsum(axis=1)[:, ::-1]}
 CUMULATIVE = {"cumulative": PROBA.cumsum(axis=1)[:, :-1]}
 TO_COMPARE = ROWS | {"clusters": OPTIONS["clusters"], "alphas": [0.3, 0.4]}
@@ -180,11 +191,38 @@ CALLS = [
     ("WeightedLoss", orisk.WeightedLoss, {"weights": [1, 2, 3]}),
     ("DivergenceLoss", orisk.DivergenceLoss, {"positions": [1, 2, 3]}),
     ("IntervalSet.contains", SETS.contains, {"y": Y}),
+    ("IntervalSet.decide", partial(SETS.decide, {"treat": [3, 1, 0], "wait": [0, 2, 9]}), {"proba": PROBA}),
+    (
+        "JointController.calibrate",
+        orisk.JointController([RiskController(alpha=0.3)]).calibrate,
+        ROWS | HALVES,
+    ),
+    ("JointController.predict_set", method(joint, "predict_set"), {"proba": PROBA, "groups": NAMES}),
+    ("TriageController.calibrate", triage("given").calibrate, ROWS | NEW),
+    ("TriageController.calibrate", triage().calibrate, ROWS | HALVES),
+    ("TriageController.decide", triage("given").calibrate(PROBA, Y, point_labels=POINTS).decide, NEW),
+    (
+        "TriageController.decide",
+        triage().calibrate(PROBA, Y, **HALVES).decide,
+        {"proba": PROBA} | HALVES,
+    ),
+    *(
+        (
+            "jobs.evaluate_arrays",
+            lambda option=option, **arguments: orisk.jobs.evaluate_arrays(controller(option), **arguments),
+            ROWS | {option: right},
+        )
+        for option, right in OPTIONS.items()
+    ),
     *(
         (
             f"metrics.{name}",
             metric,
-            OF_SETS if "y" in inspect.signature(metric).parameters else {"sets": SETS},
+            {
+                name: right
+                for name, right in OF_METRICS.items()
+                if name in inspect.signature(metric).parameters
+            },
         )
         for name in metrics.__all__
         if inspect.isfunction(metric := getattr(metrics, name))
@@ -249,6 +287,9 @@ OPTIONAL = {
     "OrdinalRiskClassifier.fit": {"groups", "clusters"},
     "OnlineRiskController.update": {"rows"},
     "RiskMonitor.update": {"clusters"},
+    "TriageController.calibrate": {"groups"},
+    "JointController.calibrate": {"groups"},
+    "IntervalSet.decide": {"proba"},
     "WeightedLoss": {"weights"},
     "DivergenceLoss": {"positions"},
     "plots.plot_intervals": {"y", "proba", "rows"},
@@ -265,6 +306,8 @@ def wrong_kinds(name, parameter):
         right = right | {"None"}
     if (name, parameter) == ("OrdinalRiskClassifier.fit", "y"):
         right = right | {"dates"}  # labels of any type, in their own order
+    if (name, parameter) == ("JointController.calibrate", "groups"):
+        right = right | {"dictionary"}  # columns by their names
     if (name, parameter) == ("WeightedLoss", "weights"):
         right = right | {"text inside"}
     return [kind for kind in WRONG if kind not in right]

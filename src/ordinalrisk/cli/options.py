@@ -214,9 +214,8 @@ def loaded_with_joint(
 ) -> RiskController | JointController:
     """Load a calibration or a joint calibration, as :func:`loaded` does."""
     from ordinalrisk.joint_controller import JointController
-    from ordinalrisk.saving.joint_file import is_joint
 
-    if str(path) == "-" or not path.exists() or not is_joint(path):
+    if not _is_joint(path):
         return loaded(path, key, random_state)
     joint: JointController = _read(JointController, path, key)
     _require_seed(any(part.spec.randomize for part in joint.calibrated_parts), random_state, needs_seed=True)
@@ -228,9 +227,8 @@ def loaded(
 ) -> RiskController:
     """Load a calibration; require a seed if it is randomized, and none otherwise."""
     from ordinalrisk.controller import RiskController
-    from ordinalrisk.saving.joint_file import is_joint
 
-    if str(path) != "-" and path.exists() and is_joint(path):
+    if _is_joint(path):
         terminal.fail(
             f"{path} is a joint calibration, which only predict and evaluate take; name the calibration of "
             "one of its guarantees."
@@ -238,6 +236,16 @@ def loaded(
     controller: RiskController = _read(RiskController, path, key)
     _require_seed(controller.randomize, random_state, needs_seed=needs_seed)
     return controller
+
+
+def _is_joint(path: Path | StoredFile) -> bool:
+    """Return whether a file is a joint calibration; what can't be read is refused when it is loaded."""
+    from ordinalrisk.saving.joint_file import is_joint
+
+    try:
+        return str(path) != "-" and path.exists() and is_joint(path)
+    except (OSError, ValueError):
+        return False
 
 
 def _read(kind: Any, path: Path | StoredFile, key: Path | None) -> Any:

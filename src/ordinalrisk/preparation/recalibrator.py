@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from ordinalrisk.inputs.arrays import to_numpy
 from ordinalrisk.inputs.device import to_host
@@ -176,7 +177,8 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"{len(self.classes_)} labels. Use one of {list(fits)}."
             )
         names = [name for name in BLENDED if name in fits] if self.method == "auto" else [self.method]
-        chosen = choose(rows, fold_of, {name: fits[name] for name in names})
+        with threadpool_limits(1, "blas"):  # on small tables, threads wait for each other
+            chosen = choose(rows, fold_of, {name: fits[name] for name in names})
         found = Recalibration(chosen.map, kind, floor, n_scores, n_rows)
         return self._use(self.classes_, found, chosen.log_scores)
 
