@@ -188,11 +188,7 @@ class _Promised:
     """The coverage that a class or a group is compared with."""
 
     def __init__(self, tally: Tally, guarantee: Guarantee, costs: CostTable) -> None:
-        missed = ~np.eye(costs.n_classes, dtype=bool)
-        if costs.side is not None:  # sets that lie on the other side miss nothing
-            missed = np.tril(missed) if costs.side == "upper" else np.triu(missed)
-        by_class = [row[others] for row, others in zip(costs.units, missed, strict=True)]
-        self.one_cost = all((row == row[:1]).all() for row in by_class)
+        self.one_cost = costs.one_cost
         self._of_all = float(tally.coverage(CONFIDENCE).low)
         self._guarantee = guarantee
         self._bound = costs.bound if guarantee.measure is None else Fraction(1)

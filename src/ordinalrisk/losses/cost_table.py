@@ -130,9 +130,14 @@ class CostTable:
 
     @property
     def one_cost(self) -> bool:
-        """Whether every miss of a true class costs the same, however far off the set is."""
-        same = self.units == self.units.max(axis=1, keepdims=True)
-        return bool((same | np.eye(self.n_classes, dtype=bool)).all())
+        """Whether every miss of a true class costs the same, however far off the set is.
+
+        With one side, sets that lie on the other side of the truth miss nothing.
+        """
+        missed = ~np.eye(self.n_classes, dtype=bool)
+        if self.side is not None:
+            missed = np.tril(missed) if self.side == "upper" else np.triu(missed)
+        return bool((self.units == self.units.max(axis=1, keepdims=True))[missed].all())
 
     def stake(self, counts: NDArray[np.int64], weights: Sequence[int] | None = None) -> int:
         """Return the largest total loss of this many rows of each true label, in units.
