@@ -18,7 +18,7 @@ _WIDTH = 78
 
 @dataclass(frozen=True)
 class JointGuarantee(Table):
-    r"""What holds for the sets of a :class:`JointController`; ``print`` shows it in words.
+    r"""What holds for the sets of a :class:`~ordinalrisk.JointController`; ``print`` shows it in words.
 
     Attributes
     ----------
