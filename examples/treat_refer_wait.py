@@ -23,7 +23,7 @@ print(controller.calibrate(proba[calibration], grade[calibration]).guarantee())
 
 # %%
 # A row has the costs of an action for the grades 0 to 4. To wait is free for a healthy eye and harms a sick
-# one. To treat at once is for severe grades. To refer to an expert is never best and never bad.
+# one. To treat at once is for severe grades. To refer to an expert is a middle way: it costs at most 10.
 
 costs = {
     "wait": [0, 2, 10, 30, 60],

@@ -991,3 +991,10 @@ def test_clusters_are_watched_as_one_case_each(name, tmp_path):
         f"again.{suffix}: cluster {NEW.patient[whole]!r} was watched before. A cluster counts once, with the "
         "mean loss of its rows: give all its rows in one update"
     )
+
+
+@pytest.mark.parametrize("option", ["--group", "--alpha", "-o"])
+def test_an_option_that_takes_one_value_is_refused_twice(option):
+    refused = run("calibrate", "scores.csv", option, "one", option, "other", *(["-o", "x.json"] * (option != "-o")))
+    assert refused.returncode == 2
+    assert "is given more than once; give it once" in refused.stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -70,6 +70,8 @@ class JointGuarantee(Table):
 
 def joint_guarantee(parts: Sequence[Part]) -> JointGuarantee:
     each = {part.full_name: guarantee_of(part.predictor.thresholds) for part in parts}
+    if len(parts) > 1:  # joint sets are larger than those of a part, which can be single labels
+        each = {name: replace(part, saturated=False) for name, part in each.items()}
     return JointGuarantee(each, at_once=_hold_at_once(parts))
 
 

@@ -456,8 +456,8 @@ def loss_in_words(loss: IntervalLoss, classes: Sequence[str], side: str | None) 
     """Describe what a miss costs, and on which side of the truth."""
     if side is None:
         return loss.in_words(classes)
-    lies, other = ("below", "above") if side == "upper" else ("above", "below")
-    return f"{loss.in_words(classes)} Sets that lie {lies} the truth count; sets {other} it cost nothing."
+    lies = "below" if side == "upper" else "above"
+    return f"Only sets that lie {lies} the truth count as misses. {loss.in_words(classes)}"
 
 
 def loss_from_dict(description: dict[str, Any]) -> IntervalLoss:
