@@ -1298,7 +1298,7 @@ def measure_losses(rows: Scored, halves: int, track: Track) -> Numbers:
 
 
 def measure_growth(rows: Scored, halves: int, track: Track) -> list[Numbers]:
-    """The labels in a set that keeps coverage and a second loss, by what sets grow by."""
+    """The number of labels in a set that keeps coverage and a second loss, by the loss that sets grow by."""
     found = []
     for name, (loss, alpha) in track(SECOND.items(), "joint: growth"):
         asked = {"misses": unchecked("coverage", 0.05), "second": unchecked(loss, alpha)}
@@ -1339,7 +1339,7 @@ def measure_sides(rows: Scored, halves: int, track: Track) -> Numbers:
 
 
 def measure_overlapping(rows: Scored, halves: int, track: Track) -> Numbers:
-    """The risk of the worst colour and the worst size, by what has thresholds of its own."""
+    """The risk of the worst colour and the worst size, by which groups have thresholds of their own."""
     assert rows.X is not None
     colour, size = np.asarray(rows.groups), np.digitize(rows.X[:, 0], BANDS)
     crossed = np.array([f"{one} {other}" for one, other in zip(colour, size, strict=True)])
@@ -1426,14 +1426,14 @@ def joint_text(numbers: Numbers) -> str:
     return (
         f"**Several losses.** {losses['n_rows']:,} photographs of retinas, means over {losses['halves']} "
         "random halves. A severe case has one of the two worst grades; missing it costs 1, and other misses "
-        f"cost nothing.\n\n{first.markdown()}\n\nThe labels in a set that misses at most 5 % and keeps a "
-        f"second loss, by what sets grow by:\n\n{growth.markdown()}\n\n**Two sides**, on the same "
-        "photographs.\n\n"
+        f"cost nothing.\n\n{first.markdown()}\n\nThe number of labels in a set "
+        f"that misses at most 5 % and keeps a second loss, by the loss that sets grow by:\n\n"
+        f"{growth.markdown()}\n\n**Two sides**, on the same photographs.\n\n"
         f"{second.markdown()}\n\n**Overlapping groups.** Clarity of {groups['n_rows']:,} diamonds, coverage "
         f"with alpha = {groups['alpha']}, by colour ({groups['n_groups'][0]} groups) and by size "
-        f"({groups['n_groups'][1]} groups, with limits at {', '.join(map(str, BANDS))} carats); crossed they "
-        f"are {groups['n_groups'][2]} groups. The worst group is the colour or size with the highest risk."
-        f"\n\n{third.markdown()}"
+        f"({groups['n_groups'][1]} groups, with limits at {', '.join(map(str, BANDS))} carats); "
+        f"crossed, they make {groups['n_groups'][2]} groups. The worst group is the colour or size "
+        f"with the highest risk.\n\n{third.markdown()}"
     )
 
 

@@ -45,8 +45,8 @@ print(f"cost above the worst case: {above.mean():.3f}")
 print(f"mean cost {cost.mean():.2f}, mean worst case {decisions.worst_case.mean():.2f}")
 
 # %%
-# The guarantee is for all rows together, not for the rows of one action. Photographs to wait for have small
-# sets of low grades, and a higher share of these sets misses.
+# The guarantee is for all rows together, not for the rows of one action. Photographs with the action *wait*
+# have small sets of low grades, and a higher share of these sets misses.
 
 table = pd.DataFrame({"action": decisions.action, "cost": cost, "above": above})
 print(
@@ -54,9 +54,9 @@ print(
 )
 
 # %%
-# It is a cautious rule: for a set it looks at the worst label alone, however unlikely. If you trust the
-# probabilities, the least mean cost is another choice, without a guarantee. On these rows both cost about
-# the same, and less than any action for all.
+# The rule is cautious: it looks only at the worst label in a set, however unlikely. If you trust the
+# probabilities, the least mean cost is another choice, without a guarantee. On these rows both cost about the
+# same, and less than any single action for all rows.
 
 mean_costs = proba[test] @ pd.DataFrame(costs).to_numpy()
 by_mean = pd.DataFrame(costs).to_numpy()[grade[test], mean_costs.argmin(axis=1)]

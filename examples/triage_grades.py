@@ -59,8 +59,8 @@ print(f"wrong among the accepted: {wrong.mean():.3f}")
 # What a stricter alpha costs
 # ---------------------------
 #
-# This network is right for half of the photographs, and there are 260 to calibrate with. So only few of them
-# can be certified, and none at ``alpha=0.1``. The triage says so, and refers all.
+# This network is right for half of the photographs, and there are 260 to calibrate with. So only a few of
+# them can be certified, and none at ``alpha=0.1``. The triage says so, and refers them all.
 
 axes = orisk.plots.plot_share_accepted(
     triage.share_curve([0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5])
@@ -72,7 +72,7 @@ plt.show()
 # More rows, and a distance
 # -------------------------
 #
-# Any loss will do. For 20 age groups of faces, accepted ages shall be off by at most three quarters of a
+# Any loss will do. For 20 age groups of faces, accepted ages must be off by at most three quarters of a
 # group on average. With 5,000 calibration rows, about half of the faces are accepted.
 
 faces = pd.read_csv("../docs/scores/utkface.csv.gz")

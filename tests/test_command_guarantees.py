@@ -995,6 +995,8 @@ def test_clusters_are_watched_as_one_case_each(name, tmp_path):
 
 @pytest.mark.parametrize("option", ["--group", "--alpha", "-o"])
 def test_an_option_that_takes_one_value_is_refused_twice(option):
-    refused = run("calibrate", "scores.csv", option, "one", option, "other", *(["-o", "x.json"] * (option != "-o")))
+    refused = run(
+        "calibrate", "scores.csv", option, "one", option, "other", *(["-o", "x.json"] * (option != "-o"))
+    )
     assert refused.returncode == 2
     assert "is given more than once; give it once" in refused.stderr

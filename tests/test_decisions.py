@@ -152,8 +152,8 @@ WRONG = {
     "names twice": (COSTS, {"actions": ["a"]}, "costs names the actions already; leave out actions"),
     "few names": ([[1, 2, 3]], {"actions": ["a", "b"]}, "costs has 1 rows, but actions has 2 names"),
     "same names": ([[1, 2, 3]] * 2, {"actions": ["a", "a"]}, "Action 'a' is in costs more than once"),
-    "a number as name": ({1: [1, 2, 3]}, {}, "The name of an action must be a text; got 1"),
-    "a blank name": ({" ": [1, 2, 3]}, {}, "The name of an action must be a text; got ' '"),
+    "a number as name": ({1: [1, 2, 3]}, {}, "The name of an action must be text; got 1"),
+    "a blank name": ({" ": [1, 2, 3]}, {}, "The name of an action must be text; got ' '"),
     "a short row": ({"a": [1, 2]}, {}, r"Action 'a' has 2 costs, but there are 3 labels: \['none', 'mild', "),
     "a series with another index": (
         {"a": pd.Series([1, 2, 3], index=["none", "mild", "fatal"])},
@@ -461,7 +461,7 @@ WRONG_FILES = {
         CSV.replace("refer", "wait"),
         "Action 'wait' is in costs more than once; name each action once.",
     ),
-    "no name": (CSV.replace("refer", ""), "The name of an action must be a text; got ''."),
+    "no name": (CSV.replace("refer", ""), "The name of an action must be text; got ''."),
     "no row": (f"{HEADER}\n", "costs has no action; give at least one."),
     "empty": ("", "is empty."),
 }

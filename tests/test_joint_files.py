@@ -161,7 +161,7 @@ def test_guarantees_of_other_columns_are_not_mixed_in_files(folder, tmp_path):
     asked = {"scores": ["q0", *SCORES[1:]], "label": "grade", "note": print}
     other = jobs.calibrate(orisk.RiskController(check=False), tmp_path / "other.csv", **asked)
     joint = JointController.join({"worse": orisk.RiskController.load(folder / "worse.json"), "other": other})
-    with pytest.raises(ValueError, match="need other columns of a file"):
+    with pytest.raises(ValueError, match="need different columns of a file"):
         jobs.predict(joint, folder / "test.csv", tmp_path / "sets.csv")
 
 

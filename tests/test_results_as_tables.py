@@ -261,9 +261,7 @@ def test_rows_without_names_get_no_column(rows, controller):
 
 def test_an_index_called_like_a_column_is_refused(rows, controller):
     sets = controller.predict_set(pd.DataFrame(rows[0], index=pd.RangeIndex(N_ROWS, name="size")))
-    with pytest.raises(
-        ValueError, match="The index is called 'size', as a column of the frame; rename the index"
-    ):
+    with pytest.raises(ValueError, match="The index and a column are both called 'size'; rename the index"):
         sets.to_polars()
 
 

@@ -72,7 +72,7 @@ class OrdinalRiskClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         kept whole. None turns it off. The default, ``"auto"``, uses the probabilities as they are if there
         are fewer than 30 training rows (with ``clusters``, clusters), or if a fold would leave rows of one
         class to train on, and with a warning if the estimator can't be trained without a fold. Any other
-        value raises an error then. A ``FrozenEstimator`` is not trained, so this parameter does not concern
+        value then raises an error. A ``FrozenEstimator`` is not trained, so this parameter does not concern
         it; see ``recalibrate`` of :meth:`calibrate`.
     calibration_size : float or int
         The share or the number of rows that :meth:`fit` holds out for calibration. With ``clusters``, it

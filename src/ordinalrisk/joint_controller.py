@@ -63,7 +63,7 @@ class JointController:
     Parameters
     ----------
     controllers : mapping or sequence of RiskController
-        The guarantees. The keys of a mapping name them; else they are numbered from 1.
+        The guarantees. The keys of a mapping name them; otherwise they are numbered from 1.
     growth_loss : IntervalLoss, str or table, optional
         One loss that all sets grow by. By default, the sets of each controller grow as it says. The
         guarantees are the same, and which sets are smaller depends on the losses: compare their sizes on
@@ -77,7 +77,7 @@ class JointController:
     classes_ : array
         The labels in order.
     n_rows_ : int
-        The number of calibration rows; if these differ, of the guarantee with the fewest.
+        The number of calibration rows; if the guarantees differ, that of the one with the fewest.
 
     Notes
     -----
@@ -127,7 +127,8 @@ class JointController:
         ----------
         controllers : mapping or sequence of RiskController
             Calibrated, with the same classes. A calibration with groups takes its groups from the column
-            that it was calibrated with; if it was calibrated on arrays, from the one with its own name.
+            that it was calibrated with; if it was calibrated on arrays, from the column with the name of its
+            guarantee.
 
         Returns
         -------

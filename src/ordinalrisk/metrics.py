@@ -228,7 +228,7 @@ def class_risk(
         Return an :class:`Estimate` with a confidence interval of this confidence, such as 0.95.
     relative : bool
         Divide by the largest loss of the class. Compare this with ``alpha`` if the calibration has
-        ``relative=True``, else the mean loss.
+        ``relative=True``, otherwise the mean loss.
 
     Returns
     -------
@@ -342,7 +342,7 @@ def by_group(
         The confidence of the confidence intervals; None leaves them out.
     relative : bool
         Whether the loss is a share of what could be lost, as for :func:`relative_risk`. Compare this with
-        ``alpha`` if the calibration has ``relative=True``, else the mean loss.
+        ``alpha`` if the calibration has ``relative=True``, otherwise the mean loss.
 
     Returns
     -------

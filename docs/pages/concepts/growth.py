@@ -140,7 +140,7 @@ print(controller.predict_set(proba[54:58]))
 #      - the model's estimate of the risk of the set before the label joins, in the order of ``"frontier"``.
 #        The risk varies less from row to row. With accurate probabilities it is the oracle of the paper among
 #        the intervals that contain the point label: for even distances (Eq. 10), and for weights if the
-#        weighted scores fall to both sides (Eq. 6). This needs that no two labels of the row have the same
+#        weighted scores fall to both sides (Eq. 6). This requires that no two labels of the row have the same
 #        level under ``frontier``, and that the threshold is not itself a level (both equations have
 #        :math:`\le`)
 #    * - ``"paper"``

@@ -206,7 +206,7 @@ class Spec:
             )
 
 
-@lru_cache(maxsize=64)  # kernels know a table again by its identity
+@lru_cache(maxsize=64)  # kernels recognise a table by its identity
 def _costs_with_levels(
     loss: IntervalLoss, side: str | None, growth_loss: IntervalLoss, n_classes: int
 ) -> CostTable:

@@ -54,8 +54,8 @@ def evaluate(
     quarters, and chance seldom explains this. The
     verdict is red if the rows disagree with the guarantee, and amber otherwise.
 
-    Of a joint calibration, each guarantee is compared with the joint sets and has a verdict of its own; the
-    exit code is that of the worst.
+    With a joint calibration, the joint sets are compared with each guarantee. Each has a verdict of its own;
+    the exit code is that of the worst.
 
     \b
     Examples:
@@ -109,7 +109,7 @@ def evaluate(
 
 
 def _print_joint(console: Console, evaluation: JointEvaluation) -> None:
-    """Print the verdict on each guarantee, and what each of them shows in a table."""
+    """Print the verdict on each guarantee, and a table of what each of them shows."""
     for name, part in evaluation.parts.items():
         terminal.print_sentences(console, [f"{name}: {part.headline}"])
         terminal.print_light(console, part.colour, part.sentence)

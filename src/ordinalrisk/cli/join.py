@@ -20,9 +20,9 @@ def join(
 ) -> None:
     """Join several calibrations into one, which keeps the guarantee of each.
 
-    The sets of the joint calibration reach as far as each guarantee needs. The calibrations can be of other
-    losses, of one side each, or of other columns of groups, on the same rows or on others. Each guarantee is
-    called like its file. predict and evaluate take the joint calibration.
+    The sets of the joint calibration reach as far as each guarantee needs. The calibrations can have
+    different losses, different sides or different columns of groups, and can be made on the same rows or on
+    others. Each guarantee has the name of its file. predict and evaluate take the joint calibration.
 
     \b
     Examples:

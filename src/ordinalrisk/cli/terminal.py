@@ -199,7 +199,7 @@ def require_writable_file(path: Path | StoredFile, option: str, *inputs: Path | 
 
 
 def require_other_file(path: Path | StoredFile, option: str, other: Path | StoredFile, name: str) -> None:
-    """Fail if two outputs are one file under any of its names, whether it is there yet or not."""
+    """Fail if two outputs are the same file under any of its names, whether or not it exists yet."""
     are_paths = isinstance(path, Path) and isinstance(other, Path)
     if _is_same(path, other) or (are_paths and os.path.realpath(path) == os.path.realpath(other)):
         fail(f"{option}: {path} is {name} too; choose another name.")

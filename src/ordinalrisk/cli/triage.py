@@ -65,11 +65,11 @@ def triage(
     decimal: options.Decimal = None,
     sheet: options.Sheet = None,
 ) -> None:
-    """Find which rows can keep the label of the model, and save how to tell.
+    """Find which rows can keep the label of the model, and save how to recognise them.
 
     A row is accepted if the model's own risk of its label is below a threshold. With probability 1 - D over
     the calibration rows, the expected loss of an accepted row is at most A. Use rows that the model was not
-    trained on; of a patient with several rows, keep one at random. decide applies the threshold to new rows.
+    trained on; if a patient has several rows, keep one at random. decide applies the threshold to new rows.
 
     \b
     Examples:
@@ -85,7 +85,7 @@ def triage(
         terminal.require_writable_file(curve, "--json", *read)
         terminal.require_other_file(curve, "--json", written, "--out")
     if options.is_by_class(alpha):
-        terminal.fail("--alpha must be one number; the label of an accepted row is not known.")
+        terminal.fail("--alpha must be one number; the true label of an accepted row is not known.")
     if random_state is not None and random_state < 0:
         terminal.fail(f"--random-state must be 0 or larger; got {random_state}.")
     risk, failing = options.number(alpha, "--alpha"), options.number(delta, "--delta")
@@ -240,7 +240,7 @@ def _loaded(path: Path | StoredFile) -> TriageController:
 
 
 def _curve(calibrated: TriageController) -> dict[str, Any]:
-    """Return the share that is accepted at each alpha; a threshold is null where all rows are, or none is."""
+    """Return the share that is accepted at each alpha; a threshold is null if all rows are, or none."""
     from ordinalrisk.inputs.numbers import decimal_text
 
     def point(guarantee: Any, part: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
 """Several guarantees: each is kept, because a larger set never loses more.
 
-How the sets of several calibrations become one set, and what then holds, belong here.
+The modules here make one set from the sets of several calibrations, and say what then holds.
 """

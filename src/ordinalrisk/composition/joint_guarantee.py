@@ -76,14 +76,14 @@ def joint_guarantee(parts: Sequence[Part]) -> JointGuarantee:
 
 
 def _hold_at_once(parts: Sequence[Part]) -> bool:
-    r"""Return whether one ``delta`` is for all guarantees together.
+    r"""Return whether one ``delta`` covers all guarantees together.
 
-    All sets must be those of one family :math:`C_\tau`, which every guarantee shares. Let :math:`\tau^*` be
+    All guarantees must share one family of sets :math:`C_\tau`. Let :math:`\tau^*` be
     the largest threshold at which every risk is within its ``alpha``; risks never fall in :math:`\tau`, and
     they are continuous from the left, so it is attained. If a guarantee fails, the joint threshold is above
-    :math:`\tau^*`. Just above :math:`\tau^*` some risk :math:`r` exceeds its ``alpha``, which the rows do not
-    choose. The threshold of ``r`` is at least the joint one, so the guarantee of ``r`` alone fails too, which
-    has a probability of at most ``delta``.
+    :math:`\tau^*`. Just above :math:`\tau^*` some risk :math:`r` exceeds its ``alpha``; which one it is does
+    not depend on the rows. The threshold of ``r`` is at least the joint one, so the guarantee of ``r`` alone
+    fails too, which has a probability of at most ``delta``.
     """
     first = parts[0]
     return len(parts) > 1 and all(

@@ -113,7 +113,7 @@ def joint_ends(
 ) -> tuple[Any, Any]:
     """Return the ends of the joint sets: each end as far out as the guarantees that control it need.
 
-    The ends can only cross if sets with a side start at different labels; they then change places, which
+    The ends can only cross if sets with a side start at different labels; they then swap places, which
     moves each further out.
 
     >>> import numpy as np

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 _ROWS_SHOWN = 60
 _DECIMALS = 4
 _NULLABLE: dict[str, Any] = {"i": "Int64", "u": "UInt64", "f": "Float64", "b": "boolean"}
-"""The pandas types of labels of which some are missing, by kind of number."""
+"""The pandas types for labels with missing values, by kind of number."""
 
 
 class LabelColumn(NamedTuple):
-    """A column of labels: their positions in the classes, which are in order unless it is said.
+    """A column of labels: their positions in the classes, which are in order unless stated otherwise.
 
     A position of -1 is a missing label.
     """
@@ -47,7 +47,7 @@ class LabelColumn(NamedTuple):
 
     def listed(self) -> list[Any]:
         """Return the labels, None where one is missing."""
-        names = [*self.names, None]  # which is at -1
+        names = [*self.names, None]  # None is at -1
         return [names[position] for position in np.asarray(self.positions).tolist()]
 
 

@@ -1,4 +1,4 @@
-"""What joint sets of test rows lose, by each of their guarantees."""
+"""What joint sets of test rows lose under each of their guarantees."""
 
 from __future__ import annotations
 

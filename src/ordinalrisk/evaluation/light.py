@@ -43,8 +43,8 @@ def light_of(
     ``strata`` names what has guarantees of its own, such as ``"groups"``: then the loss is above ``alpha`` in
     some of them, not over all rows.
 
-    A green sentence says with what coverage classes, groups and sizes were compared, the ``target``, names
-    the classes that were ``not_compared``, and ends with what may be wrong with the ``least_covered`` class.
+    A green sentence names the coverage that classes, groups and sizes were compared with, the ``target``, and
+    the classes that were ``not_compared``. It ends with what may be wrong with the ``least_covered`` class.
 
     Examples
     --------

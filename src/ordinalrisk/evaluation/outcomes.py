@@ -152,7 +152,7 @@ class Outcomes(Summary):
     def _ends(
         self, batch: Batch, rows: Any, thresholds: Iterable[float | NDArray[np.float64]]
     ) -> Iterator[tuple[Any, Any]]:
-        """Yield the ends of the sets of some rows at each stop; of rows with sets, of these."""
+        """Yield the ends of the sets of some rows at each stop; if the rows have sets, the ends of these."""
         growth, costs = self._stops[0].growth, self._stops[0].calibration.costs
         if (sets := batch.sets) is not None:
             yield from (freed((sets.lower_index[rows], sets.upper_index[rows]), costs) for _ in thresholds)

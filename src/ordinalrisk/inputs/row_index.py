@@ -64,7 +64,7 @@ def with_index(columns: Mapping[str, Any], index: Any, names: Any = None) -> dic
     """Return columns by name, after those of a pandas index or a column ``index`` with ``names``."""
     first = index_columns(index) if names is None else {"index": names}
     if taken := [name for name in first if name in columns]:
-        raise ValueError(f"The index is called {taken[0]!r}, as a column of the frame; rename the index.")
+        raise ValueError(f"The index and a column are both called {taken[0]!r}; rename the index.")
     return {**first, **columns}
 
 

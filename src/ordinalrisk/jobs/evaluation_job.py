@@ -335,7 +335,7 @@ def evaluate(
     Returns
     -------
     FileEvaluation or JointEvaluation
-        The numbers and the verdict; of a :class:`~ordinalrisk.JointController` those of each guarantee.
+        The numbers and the verdict; for a :class:`~ordinalrisk.JointController`, those of each guarantee.
 
     Examples
     --------
@@ -383,7 +383,7 @@ def evaluate_arrays(
     random_state: int | None = None,
     unseen_groups: str = "error",
 ) -> FileEvaluation:
-    """Compare the loss on arrays with known labels with what was guaranteed, as :func:`evaluate`.
+    """Compare the loss on arrays with known labels with the guarantee, as :func:`evaluate` does for files.
 
     Parameters
     ----------

@@ -214,7 +214,7 @@ def with_columns(
     partitions: Mapping[str, list[Any]] | None = None,
     **options: Any,
 ) -> Iterator[ScoreFiles]:
-    """Find the columns that were saved, or that the user names, in files; ``options`` are of their rows."""
+    """Find the columns that were saved, or that the user names, in files; ``options`` apply to their rows."""
     partitions = partitions or {}
     with _opened(paths, reading) as (places, source):
         if len(partitions) == 1 and asked.group is not None:
@@ -224,7 +224,7 @@ def with_columns(
         if asked.group is not None and partitions:
             raise ValueError(
                 f"`group`: the guarantees have groups of their own, in the columns {listing([*of_groups])}; "
-                "leave it out, and name the columns so."
+                "leave it out, and give the columns these names."
             )
         finder = ColumnFinder(source, asked, reading.say)
         columns = finder.as_calibrated(saved, classes, with_label=labelled, needs=needs, n_scores=n_scores)
@@ -245,8 +245,9 @@ def _one_of(joint: JointController) -> tuple[RiskController, dict[str, list[Any]
             mine, its = (_read_by(each, what) for each in (first[1], other))
             if mine != its:
                 raise ValueError(
-                    f"The guarantees {first[0]!r} and {name!r} need other columns of a file ({_WHAT[what]} "
-                    "differ); calibrate both on files with the same columns, or predict arrays."
+                    f"The guarantees {first[0]!r} and {name!r} need different columns of a file "
+                    f"({_WHAT[what]} differ); calibrate both on files with the same columns, or "
+                    "predict arrays."
                 )
     groups: dict[str, list[Any]] = {}
     for part in parts:

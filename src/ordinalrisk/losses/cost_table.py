@@ -48,7 +48,7 @@ class HasCosts(Protocol):
 
 
 class GainTables(NamedTuple):
-    """The cost table as the kernels read it: all but the last two are about levels, these about steps."""
+    """The cost table as the kernels read it: the last two are about steps, all others about levels."""
 
     left: NDArray[np.float64]  # [j, i]: what a row with truth i saves when label j joins on the left
     right: NDArray[np.float64]
@@ -173,7 +173,7 @@ class CostTable:
         )
 
     def with_levels_of(self, growth: CostTable) -> CostTable:
-        """Return this table with the levels of another one: sets grow by that, and lose by this."""
+        """Return this table with the levels of another one: sets grow by the other, and lose by this."""
         made, own = copy(self), self.gains
         levels = growth.gains
         one_step = own.weighted and levels.weighted and np.array_equal(own.has_price, levels.has_price)

@@ -18,8 +18,8 @@ _COLOURS = (BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY)
 def plot_share_accepted(curve: ShareCurve, *, ax: Any = None) -> Axes:
     """Draw the share of calibration rows that triage accepts at each ``alpha``.
 
-    The band is the interval of the share of new rows, of confidence 0.95 at each ``alpha`` by itself. Groups
-    have lines of their own.
+    The band is the interval of the share of new rows, with confidence 0.95 at each ``alpha`` by itself. Each
+    group has its own line.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def plot_share_accepted(curve: ShareCurve, *, ax: Any = None) -> Axes:
     [0.67, 0.67, 1.0]
     """
     if not isinstance(curve, ShareCurve):
-        raise ValueError(f"curve must be a ShareCurve, what share_curve gives; got a {type(curve).__name__}.")
+        raise ValueError(f"curve must be a ShareCurve, from share_curve; got a {type(curve).__name__}.")
     axes = axes_for(ax)
     guarantees = sorted(curve.guarantees, key=lambda each: each.alpha)
     alphas = [float(each.alpha) for each in guarantees]

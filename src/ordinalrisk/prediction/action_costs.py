@@ -72,7 +72,7 @@ class ActionCosts:
         labels, table = classes.tolist(), []
         for name, row in zip(names, rows, strict=True):
             if not isinstance(name, str) or not name.strip():
-                raise ValueError(f"The name of an action must be a text; got {name!r}.")
+                raise ValueError(f"The name of an action must be text; got {name!r}.")
             if len(row) != len(labels):
                 raise ValueError(
                     f"Action {name!r} has {len(row)} costs, but there are {len(labels)} labels: {labels}."

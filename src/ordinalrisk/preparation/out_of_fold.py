@@ -14,7 +14,7 @@ from ordinalrisk.preparation.rows_apart import FEWEST
 
 
 def may_learn(rows: Batch) -> bool:
-    """Return whether the rows, or their clusters, are enough for a map that nobody asked for."""
+    """Return whether the rows, or their clusters, are enough for a map that is only fitted by default."""
     n_rows, names = len(rows.labels), rows.clusters
     n_units = n_rows if names is None else int(RowNames("clusters").numbered(names, n_rows).max()) + 1
     return n_units >= FEWEST

@@ -208,7 +208,7 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Write the fitted map to a JSON file, whole or not at all.
 
         The file has a digest of each field, which reveals accidental damage. It holds the map, the labels and
-        what was compared to choose the map, and no row.
+        what was compared to choose the map, but no rows.
 
         Parameters
         ----------
@@ -238,7 +238,7 @@ class Recalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: FilePath) -> Self:
-        """Load a fitted map that :meth:`save` wrote; it gives the same bits.
+        """Load a fitted map that :meth:`save` wrote; its probabilities are identical bit for bit.
 
         The parameters are those that it was fitted with. Do not calibrate on rows that it was fitted on.
 

@@ -19,7 +19,7 @@ _SMALLEST_FLOOR = 1e-8
 def as_scores(matrix: Any, kind: str) -> Any:
     """Return the scores as float64; raise an error for a row that is not of this kind.
 
-    Among logits, minus infinity is the logarithm of a probability of 0. A row that has probabilities is an
+    Among logits, minus infinity is the logarithm of a probability of 0. A row of probabilities raises an
     error there, whatever the other rows are, so that batches of any size give the same answer.
     """
     scores = _as_float64(matrix)

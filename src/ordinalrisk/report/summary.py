@@ -246,8 +246,8 @@ class ReportSummary:
             The size of the test files, to be shown.
         rows : bool
             Whether to include single rows with their columns: the first 20,000, and those with the largest
-            sets and the worst misses. If False, only numbers of many rows together are there, among them the
-            misses by value of a column, of values with at least 5 rows.
+            sets and the worst misses. If False, it contains only numbers of rows taken together, among them
+            the misses by value of a column, for values with at least 5 rows.
 
         Returns
         -------

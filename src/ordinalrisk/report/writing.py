@@ -39,7 +39,7 @@ def write_report(
     controller, proba, y
         As for :func:`summarise`.
     path : path
-        Of the page, which ends in ``.html``. The JSON file has the same name with the ending ``.json``; it
+        The page, whose name ends in ``.html``. The JSON file has the same name with the ending ``.json``; it
         replaces an earlier report's, but no other file.
     cases, groups, clusters, sample_weight, random_state, unseen_groups
         As for :func:`summarise`.

@@ -1,4 +1,4 @@
-"""Files of joint calibrations: the calibration of each guarantee, and what it is called."""
+"""Files of joint calibrations: the calibration of each guarantee, and its name."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ def ranked(comparisons: Iterable[Comparison]) -> Comparisons:
 
     Losses and alphas keep the order in which they first occur. Each confidence interval is that of one size
     by itself. Sizes that are compared on the same rows depend on each other, so intervals that overlap do not
-    say whether two rules differ; there is no interval of the difference. Calibrate on other rows than these,
+    say whether two rules differ; there is no interval of the difference. Calibrate on rows other than these,
     as the example of :func:`ordinalrisk.compare` shows.
 
     Parameters

@@ -46,7 +46,7 @@ class RankTests(ABC):
 
     @abstractmethod
     def first_failure(self, k: int) -> int:
-        """Return the smallest number above ``k`` whose test does not reject, or one more than all rows."""
+        """Return the smallest number above ``k`` whose test does not reject, or the number of rows plus 1."""
 
 
 class BinomialTests(RankTests):

@@ -78,8 +78,8 @@ class TriageController:
     .. math:: P\big( E[\,G(y, m(x)) \mid \text{accepted, calibration}\,] \le \alpha \big) \ge 1 - \delta
 
     for any model, where ``m(x)`` is the label that the model gives and the probability is over the draw of
-    the calibration rows. A guarantee for all rows, as of single labels in :class:`RiskController`, can hide
-    that the answers that look sure are often wrong; this one is about these answers alone.
+    the calibration rows. A guarantee for all rows, such as that of :class:`RiskController`, can hide that the
+    answers that look certain, such as single labels, are often wrong; this one is about these answers alone.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class TriageController:
         random_state: Any = None,
     ) -> None:
         if isinstance(alpha, Mapping):
-            raise ValueError("alpha must be one number; the label of an accepted row is not known.")
+            raise ValueError("alpha must be one number; the true label of an accepted row is not known.")
         if delta is None:
             raise ValueError("delta must be a number, such as 0.05; triage has no guarantee without it.")
         spec = Spec(loss, alpha, AdaptiveGrowth(point), classes, delta=delta, random_state=random_state)
@@ -311,7 +311,7 @@ class TriageController:
         known = self.groups_
         if (known is None) != (groups is None):
             raise ValueError(
-                "groups was given, but the calibration was not made with groups; calibrate so first."
+                "groups was given, but the calibration was not made with groups; calibrate with them first."
                 if known is None
                 else "The calibration was made with groups, so decisions need groups= too."
             )
@@ -353,8 +353,8 @@ class TriageController:
     def share_curve(self, alphas: Sequence[Any] | None = None) -> ShareCurve:
         """Return the share of rows that is accepted at several ``alpha``: what a stricter one would cost.
 
-        Each ``alpha`` is certified by itself. If you choose ``alpha`` by a look at this curve, make the
-        calibration that you use on other rows.
+        Each ``alpha`` is certified by itself. If you choose ``alpha`` by looking at this curve, calibrate
+        again on other rows.
 
         Parameters
         ----------

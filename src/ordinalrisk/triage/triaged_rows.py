@@ -84,7 +84,8 @@ class TriagedRows(Table):
         Parameters
         ----------
         confidence : number, optional
-            Return the interval of this confidence too, exact binomial. It is for rows that did not calibrate.
+            Also return the exact binomial interval of this confidence. It is valid for rows that did not
+            calibrate.
 
         Returns
         -------
@@ -151,7 +152,7 @@ class TriagedRows(Table):
         names = index_columns(self.index) if index is None else {"index": index}
         columns = self._columns()
         if taken := [name for name in names if name in columns]:
-            raise ValueError(f"The index is called {taken[0]!r}, as a column of the frame; rename the index.")
+            raise ValueError(f"The index and a column are both called {taken[0]!r}; rename the index.")
         return polars_frame({**names, **columns})
 
     def _columns(self) -> dict[str, Any]:
