@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class JointGuarantee(Table):
     def __str__(self) -> str:
         lines = []
         for name, part in self.parts.items():
-            sentences = str(part).replace("\n", " ")
+            sentences = str(replace(part, saturated=False)).replace("\n", " ")  # other parts enlarge the sets
             lines.append(textwrap.fill(f"{name}: {sentences}", _WIDTH, subsequent_indent="  "))
         return "\n".join(filter(None, [*lines, textwrap.fill(self._together(), _WIDTH)]))
 

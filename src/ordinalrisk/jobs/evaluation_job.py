@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -363,7 +363,7 @@ def evaluate(
         return _evaluated(part, files.classes, rows.outcomes, rows.fingerprint, rows.scores)
     joint: JointOutcomes = rows.outcomes
     found = {
-        part.full_name: _evaluated(part, files.classes, outcomes, fingerprint, rows.scores)
+        part.full_name: _evaluated(part, files.classes, outcomes, fingerprint, rows.scores, joint=True)
         for part, outcomes, fingerprint in zip(
             controller.calibrated_parts, joint.of_parts, joint.fingerprints, strict=True
         )
@@ -444,11 +444,23 @@ def _no_rows(
 
 
 def _evaluated(
-    part: Part, classes: list[Any], outcomes: Outcomes, fingerprint: DataFingerprint, scores: ScoreCounts
+    part: Part,
+    classes: list[Any],
+    outcomes: Outcomes,
+    fingerprint: DataFingerprint,
+    scores: ScoreCounts,
+    joint: bool = False,
 ) -> FileEvaluation:
     calibration, guarantee = part.calibration, guarantee_of(part.predictor.thresholds)
+    of_sets = _of_larger_sets(guarantee) if joint else guarantee
     warn_of_uncertified(outcomes.n_uncertified, outcomes.n_rows, stacklevel=4)
     calibrated_on = fingerprint.hexdigest() == calibration.data_blake3
-    [evaluation] = outcomes.finish(calibration, [guarantee], calibrated_on=calibrated_on)
+    [evaluation] = outcomes.finish(calibration, [of_sets], calibrated_on=calibrated_on)
     drift = difference_of(calibration, scores.counts)
     return FileEvaluation(guarantee, evaluation, part.spec.loss, classes, drift)
+
+
+def _of_larger_sets(guarantee: Guarantee) -> Guarantee:
+    """Return the guarantee without what is true of its own sets only: joint sets lose less than these."""
+    parts = tuple(_of_larger_sets(part) for part in guarantee.parts)
+    return replace(guarantee, saturated=False, calibration_risk=None, parts=parts)
