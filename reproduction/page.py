@@ -98,7 +98,9 @@ def page(
         command=command,
         trials=first.trials,
         summary=summary.markdown(),
-        slips=f"\n[Where we differ from the paper]({slips}) lists the differences and the reasons.\n" if slips else "",
+        slips=f"\n[Where we differ from the paper]({slips}) lists the differences and the reasons.\n"
+        if slips
+        else "",
     )
     sections = [
         "\n".join(_section(r, pictures.get(r.scores.key, ()), (notes or {}).get(r.scores.key)))

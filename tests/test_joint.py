@@ -470,3 +470,63 @@ def test_words_have_all_guarantees():
     assert "worse: The expected loss of a new row from sets that lie below" in words
     assert words.endswith("All of these hold for the same sets.")
     assert (joint.classes_ == LABELS).all()
+
+
+def test_one_growth_loss_replaces_that_of_each_guarantee():
+    """Also of a guarantee about the very loss that all are to grow by."""
+    asked = [
+        RiskController(alpha=0.1, delta=0.1, growth_loss="divergence"),
+        RiskController("divergence", 0.05, delta=0.1),
+    ]
+    joint = JointController(asked, growth_loss="coverage").calibrate(PROBA, Y)
+    plain = RiskController(alpha=0.1, delta=0.1).calibrate(PROBA, Y)
+    assert joint.parts_["1"].threshold_ == plain.threshold_
+    assert joint.guarantee().at_once
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: JointController({1: RiskController(), "1": RiskController()}), "guarantees are called '1'"),
+        (
+            lambda: JointController([RiskController()]).calibrate(PROBA, Y, groups={1: HOSPITAL, "1": SEX}),
+            "columns of groups are called '1'",
+        ),
+    ],
+)
+def test_names_with_the_same_text_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_no_part_says_what_is_true_of_its_own_sets_only():
+    asked = {"worse": RiskController(alpha=0.9, side="upper"), "milder": RiskController(alpha=0.05)}
+    joint = JointController(asked).calibrate(PROBA, Y)
+    assert joint.parts_["worse"].guarantee().saturated
+    assert (joint.predict_set(NEW).size > 1).any()
+    assert "Every set" not in str(joint.guarantee())
+    words = " ".join(str(joint.parts_["worse"].guarantee()).split())
+    assert "Every set ends at its point label; on the calibration rows" in words
+
+
+@pytest.mark.filterwarnings("ignore:.*alpha=0.001 needs")
+def test_an_end_without_a_certificate_is_said_of_that_end():
+    asked = {"worse": RiskController(alpha=0.001, side="upper"), "milder": RiskController(side="lower")}
+    joint = JointController(asked).calibrate(PROBA, Y)
+    assert (joint.predict_set(NEW).size < 5).any()
+    words = " ".join(str(joint.guarantee()).split())
+    assert "too few of them, so every set reaches up to the last label" in words
+    assert "all labels" not in words
+
+
+def test_what_a_calibration_learned_on_rows_apart_is_not_used_to_calibrate_on_them():
+    for made, given in (({"growth": "auto"}, {}), ({}, {"recalibrate": "temperature"})):
+        learned = RiskController(alpha=0.1, check=False, **made)
+        joint = JointController([learned]) if given else None
+        learned.calibrate(PROBA, Y, **given)
+        with pytest.raises(ValueError, match="has learned its map or its growth rule"):
+            JointController([learned])
+        if joint is not None:
+            with pytest.raises(ValueError, match="has learned its map or its growth rule"):
+                joint.calibrate(PROBA, Y)
+        assert JointController.join([learned]).predict_set(NEW) == learned.predict_set(NEW)

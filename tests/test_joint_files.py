@@ -172,3 +172,34 @@ def test_one_column_of_groups_can_have_another_name(folder, tmp_path):
     jobs.predict(joint, tmp_path / "new.csv", tmp_path / "sets.csv", group="gender", keep="")
     expected = joint.predict_set(rows[SCORES].to_numpy(), groups={"sex": rows["gender"]})
     np.testing.assert_array_equal(pd.read_csv(tmp_path / "sets.csv")["lower"], expected.lower)
+
+
+@pytest.mark.filterwarnings("ignore:The scores of the classes")
+def test_joint_sets_that_lose_less_than_a_guarantee_allows_are_not_suspected(folder):
+    """Sets are larger than one of the guarantees needs, which says nothing about the training rows."""
+    rows = drawn(600, 0)
+    alphas = {"strict": 0.02, "loose": 0.4}
+    asked = {name: orisk.RiskController(alpha=alpha, check=False) for name, alpha in alphas.items()}
+    joint = JointController(asked).calibrate(rows[SCORES].to_numpy(), rows["grade"].to_numpy())
+    found = jobs.evaluate(joint, folder / "test.csv", scores=SCORES, label="grade")
+    verdict = found.parts["loose"].verdict
+    assert verdict.word == "agrees"
+    assert "was the model trained" not in verdict.text
+
+
+@pytest.mark.filterwarnings("ignore:The scores of the classes")
+def test_guarantees_about_labels_of_two_columns_are_not_evaluated_on_one(tmp_path):
+    rows = drawn(600, 0)
+    rows["second"] = np.minimum(rows["grade"] + 1, 4)
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    made = {
+        label: jobs.calibrate(
+            orisk.RiskController(check=False), tmp_path / "rows.csv", scores=SCORES, label=label
+        )
+        for label in ("grade", "second")
+    }
+    joint = JointController.join(made)
+    with pytest.raises(ValueError, match="'second' about those in 'second'"):
+        jobs.evaluate(joint, tmp_path / "rows.csv")
+    named = jobs.evaluate(joint, tmp_path / "rows.csv", label="grade")
+    assert [*named.parts] == ["grade", "second"]

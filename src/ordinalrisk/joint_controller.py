@@ -18,6 +18,7 @@ from ordinalrisk.composition.joint_sets import joined, sizes_without
 from ordinalrisk.composition.parts import (
     Groups,
     Part,
+    by_text,
     partitions_of,
     require_joinable,
     require_partitions,
@@ -112,7 +113,7 @@ class JointController:
         self.controllers = _named(controllers)
         self.growth_loss = None if growth_loss is None else as_loss(growth_loss)
         for controller in self.controllers.values():
-            controller.spec.require_growth()
+            _asked_spec(controller)
 
     @classmethod
     def of(cls, parts: Sequence[Part]) -> JointController:
@@ -198,9 +199,10 @@ class JointController:
         others = {"clusters": clusters, "sample_weight": sample_weight, "class_ratios": class_ratios}
         parts = []
         for name, asked in self.controllers.items():
-            given = {field: getattr(asked.spec, field) for field in _PARAMETERS}
-            if self.growth_loss is not None and self.growth_loss != asked.loss:
-                given["growth_loss"] = self.growth_loss
+            spec = _asked_spec(asked)
+            given = {field: getattr(spec, field) for field in _PARAMETERS}
+            if self.growth_loss is not None:
+                given["growth_loss"] = None if self.growth_loss == asked.loss else self.growth_loss
             for partition, values in partitions.items() or [(None, None)]:
                 controller = RiskController(**given, check=asked.check)
                 with _naming(name if not partition else f"{name}, by {partition}"):
@@ -470,13 +472,26 @@ def _named(controllers: Any) -> dict[str, RiskController]:
             "controllers must be a mapping or a sequence of RiskControllers; got a "
             f"{type(controllers).__name__}."
         )
-    pairs = controllers.items() if isinstance(controllers, Mapping) else enumerate(controllers, 1)
-    named = {str(name): controller for name, controller in pairs}
+    pairs = controllers if isinstance(controllers, Mapping) else dict(enumerate(controllers, 1))
+    named = by_text(pairs, "Two guarantees are")
     if not named:
         raise ValueError("controllers is empty; give at least one RiskController.")
     for controller in named.values():
         require_controller(controller)
     return named
+
+
+def _asked_spec(controller: RiskController) -> Spec:
+    """Return the parameters to calibrate with; none of them may come from rows of another calibration."""
+    if getattr(controller, "recalibrator_", None) or getattr(controller, "growth_sizes_", None):
+        raise ValueError(
+            "A controller has learned its map or its growth rule from rows that its calibration set apart; "
+            "calibrating on these would void the guarantee. Join the calibrated controllers with "
+            "JointController.join, or give RiskControllers with recalibration= and growth=, learned on other "
+            "rows."
+        )
+    controller.spec.require_growth()
+    return controller.spec
 
 
 @contextmanager

@@ -84,8 +84,9 @@ def units_needed(bound: str, alpha: Fraction, delta: Fraction, *, two_valued: bo
     r"""Return the fewest units with which ``bound`` certifies a risk of ``alpha``, if none has a loss.
 
     The smallest ``n`` with :math:`(1 - \alpha)^n \le \delta` for the binomial and the Hoeffding-Bentkus
-    bound. Betting never stakes all of its wealth, so it needs about 1 % more units. The Dvoretzky-Kiefer-Wolfowitz
-    bound needs :math:`(t_\delta / \alpha)^2` units, far more where ``alpha`` is small.
+    bound. Betting never stakes all of its wealth, so it needs about 1 % more units. The
+    Dvoretzky-Kiefer-Wolfowitz bound needs :math:`(t_\delta / \alpha)^2` units, far more where ``alpha`` is
+    small.
     """
     needed = BOUNDS[checked_bound(bound)].units_needed
     return needed(_checked_alpha(alpha), checked_delta(delta), two_valued)

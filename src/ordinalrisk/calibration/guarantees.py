@@ -31,6 +31,20 @@ _LARGEST = {
 }
 
 
+SATURATED = {
+    None: "is a single label",
+    "upper": "ends at its point label",
+    "lower": "starts at its point label",
+}
+"""What sets are at the highest threshold, by the side that is controlled."""
+FULL = {
+    None: "includes all labels",
+    "upper": "reaches up to the last label",
+    "lower": "reaches down to the first label",
+}
+"""What sets are where nothing can be certified, by the side that is controlled."""
+
+
 @dataclass(frozen=True)
 class Guarantee(Table):
     r"""What holds for new rows (paper, Theorem 1).
@@ -49,7 +63,7 @@ class Guarantee(Table):
         False if there are too few rows for ``alpha``: every set is the full scale.
     saturated : bool
         True if every set is a single label, because single labels keep the calibration loss within the
-        budget.
+        budget; with a side, if that end of every set is its point label.
     calibration_risk : float or None
         The mean loss of the calibration rows at the threshold, weighted if they have weights. It does not
         estimate the risk, because the threshold was chosen on these rows.
@@ -266,13 +280,13 @@ class Guarantee(Table):
         if self.exempt:
             return "There is no guarantee for this class."
         if not self.certified:
-            few = "There are too few of them, so every set includes all labels."
+            few = f"There are too few of them, so every set {FULL[self.side]}."
             return f"{few} At least {self.n_needed} {self.unit}s are needed{self._or_more}."
         if self.always_held or not self.saturated:
             return self._always_held()
         lost = "mean loss was" if self.stake is None else "loss, as a share of the largest possible one, was"
         return (
-            f"Every set is a single label; on the calibration {self.unit}s their {lost} "
+            f"Every set {SATURATED[self.side]}; on the calibration {self.unit}s their {lost} "
             f"{self.calibration_risk or 0:.6g}."
         )
 

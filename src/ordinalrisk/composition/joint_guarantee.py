@@ -40,7 +40,7 @@ class JointGuarantee(Table):
     def __str__(self) -> str:
         lines = []
         for name, part in self.parts.items():
-            sentences = str(part).replace("\n", " ")
+            sentences = str(replace(part, saturated=False)).replace("\n", " ")  # other parts enlarge the sets
             lines.append(textwrap.fill(f"{name}: {sentences}", _WIDTH, subsequent_indent="  "))
         return "\n".join(filter(None, [*lines, textwrap.fill(self._together(), _WIDTH)]))
 
@@ -70,8 +70,6 @@ class JointGuarantee(Table):
 
 def joint_guarantee(parts: Sequence[Part]) -> JointGuarantee:
     each = {part.full_name: guarantee_of(part.predictor.thresholds) for part in parts}
-    if len(parts) > 1:  # joint sets are larger than those of a part, which can be single labels
-        each = {name: replace(part, saturated=False) for name, part in each.items()}
     return JointGuarantee(each, at_once=_hold_at_once(parts))
 
 

@@ -76,14 +76,24 @@ def require_joinable(parts: Sequence[Part]) -> None:
             )
 
 
+def by_text(named: Mapping[Any, Any], two: str) -> dict[str, Any]:
+    """Return the values by the text of their names; raise an error if two names have the same text."""
+    found: dict[str, Any] = {}
+    for name, value in named.items():
+        if str(name) in found:
+            raise ValueError(f"{two} called {str(name)!r}; give them different names.")
+        found[str(name)] = value
+    return found
+
+
 def partitions_of(groups: Any) -> Groups:
     """Return the columns of groups by name; a single unnamed column has the name ''."""
     if groups is None:
         return {}
     if isinstance(groups, Mapping):
-        named = {str(name): values for name, values in groups.items()}
+        named = by_text(groups, "Two columns of groups are")
     elif hasattr(groups, "columns"):  # a frame of any library
-        named = {str(name): groups[name] for name in groups.columns}
+        named = by_text({name: groups[name] for name in groups.columns}, "Two columns of groups are")
     elif getattr(groups, "ndim", 1) == 2:
         columns = np.asarray(to_numpy(groups, "groups"))
         named = {str(number): columns[:, number] for number in range(columns.shape[1])}

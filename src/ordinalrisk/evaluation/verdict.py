@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
-from ordinalrisk.calibration.guarantees import Guarantee
+from ordinalrisk.calibration.guarantees import FULL, SATURATED, Guarantee
 from ordinalrisk.calibration.promises import rows_needed
 from ordinalrisk.display.text_table import listed
 from ordinalrisk.display.wording import four_digits
@@ -99,7 +99,7 @@ def judged(
         most = "" if guarantee.stake is None else " that can lose the most"
         return Verdict(
             "nothing",
-            "Every set includes all labels, so there are no misses, and the test rows show nothing: "
+            f"Every set {FULL[guarantee.side]}, so there are no misses, and the test rows show nothing: "
             f"alpha={alpha} needs at least {needed:,} calibration {guarantee.unit}s{most}, and there were "
             f"{guarantee.n_rows:,}.",
         )
@@ -108,7 +108,7 @@ def judged(
         text = f"{measured}. This agrees with the guarantee of at most {alpha}"
         text += ", which lies within the interval." if risk.value > guarantee.alpha else "."
         if guarantee.saturated:
-            text += " Every set is a single label; a larger alpha changes nothing."
+            text += f" Every set {SATURATED[guarantee.side]}; a larger alpha changes nothing."
         return Verdict("agrees", text + _suspicion(realised, guarantee))
     by_chance = _TWO_SIDED_95 * _excess_deviation(realised, guarantee)
     margin = four_digits(by_chance)

@@ -449,14 +449,18 @@ def _evaluated(
     outcomes: Outcomes,
     fingerprint: DataFingerprint,
     scores: ScoreCounts,
-    *,
     joint: bool = False,
 ) -> FileEvaluation:
     calibration, guarantee = part.calibration, guarantee_of(part.predictor.thresholds)
-    if joint:  # joint sets are larger than those that the calibration rows had
-        guarantee = replace(guarantee, calibration_risk=None, saturated=False)
+    of_sets = _of_larger_sets(guarantee) if joint else guarantee
     warn_of_uncertified(outcomes.n_uncertified, outcomes.n_rows, stacklevel=4)
     calibrated_on = fingerprint.hexdigest() == calibration.data_blake3
-    [evaluation] = outcomes.finish(calibration, [guarantee], calibrated_on=calibrated_on)
+    [evaluation] = outcomes.finish(calibration, [of_sets], calibrated_on=calibrated_on)
     drift = difference_of(calibration, scores.counts)
     return FileEvaluation(guarantee, evaluation, part.spec.loss, classes, drift)
+
+
+def _of_larger_sets(guarantee: Guarantee) -> Guarantee:
+    """Return the guarantee without what is true of its own sets only: joint sets lose less than these."""
+    parts = tuple(_of_larger_sets(part) for part in guarantee.parts)
+    return replace(guarantee, saturated=False, calibration_risk=None, parts=parts)

@@ -171,6 +171,8 @@ def as_calibrated(
     """Find the columns of a calibration in other files; with labels, clusters and groups if asked for."""
     partitions: dict[str, list[Any]] = {}
     if isinstance(controller, JointController):
+        if labelled and asked.label is None:
+            _require_one_label(controller)
         controller, partitions = _one_of(controller)
     require_calibrated(controller)
     require_no_point_labels(controller.spec)
@@ -255,6 +257,19 @@ def _one_of(joint: JointController) -> tuple[RiskController, dict[str, list[Any]
             known = groups.setdefault(part.partition, [])
             known += [name for name in part.calibration.strata.groups or () if name not in known]
     return first[1], groups
+
+
+def _require_one_label(joint: JointController) -> None:
+    """Raise an error if the guarantees were calibrated on labels of different columns."""
+    found = {name: each.columns_.label for name, each in joint.parts_.items() if each.columns_ is not None}
+    first = next(iter(found), "")
+    for name, label in found.items():
+        if label != found[first]:
+            raise ValueError(
+                f"`label`: the guarantee {first!r} is about the labels in the column {found[first]!r}, "
+                f"{name!r} about those in {label!r}; name the column if they mean the same, or evaluate each "
+                "guarantee by itself."
+            )
 
 
 _WHAT = {

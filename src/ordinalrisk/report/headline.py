@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from ordinalrisk.calibration.guarantees import Guarantee
+from ordinalrisk.calibration.guarantees import FULL, Guarantee
 from ordinalrisk.display.text_table import listed
 from ordinalrisk.inputs.numbers import decimal_text, percent_text
 from ordinalrisk.losses.kinds import IntervalLoss
@@ -33,7 +33,7 @@ def headline(loss: IntervalLoss, n_classes: int, guarantee: Guarantee) -> str:
     """
     if not guarantee.certified and not guarantee.parts:
         few = f"{guarantee.n_rows:,} calibration {guarantee.unit}s are too few for this alpha"
-        return f"Every set includes all labels: {few}."
+        return f"Every set {FULL[guarantee.side]}: {few}."
     what = _at_most(loss, n_classes, guarantee)
     where = "" if guarantee.shift is None else " in the new population"
     if guarantee.unit == "cluster":
