@@ -993,10 +993,6 @@ def test_clusters_are_watched_as_one_case_each(name, tmp_path):
     )
 
 
-@pytest.mark.parametrize("option", ["--group", "--alpha", "-o"])
-def test_an_option_that_takes_one_value_is_refused_twice(option):
-    refused = run(
-        "calibrate", "scores.csv", option, "one", option, "other", *(["-o", "x.json"] * (option != "-o"))
-    )
-    assert refused.returncode == 2
-    assert "is given more than once; give it once" in refused.stderr
+def test_two_columns_of_groups_are_refused():
+    words = refusal(2, "calibrate", "rows.csv", "--group", "site", "--group=sex", "-o", "new.json")
+    assert words.startswith("--group is given more than once; calibrate once for each column, then join.")

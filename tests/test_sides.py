@@ -233,7 +233,7 @@ def test_a_report_counts_one_side():
         stop = facts["stops"][facts["start"]]
         assert stop["risk"][0] == pytest.approx(expected)
         assert "lie below the truth" in stop["headline"]
-        assert "Sets that lie below the truth count" in facts["loss"]["description"]
+        assert "Only sets that lie below the truth count as misses" in facts["loss"]["description"]
         own = facts["rules"]["names"].index("frontier")
         assert facts["rules"]["mean_size"][own][facts["start"]] > sets.size.mean() - 0.3
 

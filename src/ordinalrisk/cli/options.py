@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import itertools
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
@@ -149,21 +147,12 @@ SafeCsv = Annotated[
 
 
 class Command(TyperCommand):
-    """A command that refuses an option given twice; its help lists growth rules, losses and bounds.
-
-    These are imported only for the help.
-    """
+    """A command whose help lists growth rules, losses and bounds, which are imported only for the help."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuse an option that is given twice and takes one value; the last one would win in silence."""
-        given = Counter(
-            each.partition("=")[0] for each in itertools.takewhile(lambda each: each != "--", args)
-        )
-        for parameter in self.params:
-            takes_one = not (getattr(parameter, "multiple", False) or getattr(parameter, "is_flag", False))
-            if takes_one and sum(given[name] for name in parameter.opts if name.startswith("-")) > 1:
-                also = " (calibrate once for each column, then join)" if "--group" in parameter.opts else ""
-                terminal.fail(f"{max(parameter.opts, key=len)} is given more than once; give it once{also}.")
+        """Refuse two columns of groups: the last one would win in silence."""
+        if sum(word.partition("=")[0] == "--group" for word in args) > 1:
+            terminal.fail("--group is given more than once; calibrate once for each column, then join.")
         return super().parse_args(ctx, args)
 
     def format_help(self, *arguments: Any) -> None:
