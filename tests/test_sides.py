@@ -268,3 +268,11 @@ def test_a_monitor_and_the_estimator_take_one_side():
     sets = model.fit(PROBA, Y).predict_set(PROBA)
     assert (sets.upper_index == 4).all()
     assert model.controller_.growth_loss == orisk.DivergenceLoss()
+
+
+@pytest.mark.parametrize(("loss", "says_nothing_more"), [("coverage", False), ("divergence", True)])
+def test_a_side_of_coverage_is_about_the_share_of_sets_there(loss, says_nothing_more):
+    guarantee = orisk.RiskController(loss, alpha=0.05, side="upper").calibrate(PROBA, Y).guarantee()
+    assert (
+        "Nothing more is guaranteed about the share" in " ".join(str(guarantee).split())
+    ) == says_nothing_more
